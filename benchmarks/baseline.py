@@ -43,7 +43,7 @@ from toolscript.tools.indexing.versions import open_for_reading
 from toolscript.tools.item_stage import where_of
 from toolscript.tools.model.query import USUAL, Strategy, ToolQuery
 from toolscript.tools.payload_cache import CACHE_SIZE, PayloadCache, Revisions, revisions_of
-from toolscript.tools.ports import Catalog
+from toolscript.tools.ports import ItemLookup
 from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
 
 TOOLS_RETURNED = ToolQuery.limit
@@ -84,14 +84,14 @@ class BaselinePipeline:
     embedder: Embedder
     items: IndexReader
     skills: IndexReader
-    catalog: Catalog
+    catalog: ItemLookup
     strategy: Strategy
     _requests: dict[str, Request] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._payloads = PayloadCache(self.items)
         self._schemas = SchemaCache(self.catalog, CACHE_SIZE)
-        self._matching = SkillMatching(self.skills, self.items, self._payloads)
+        self._matching = SkillMatching(self.skills, self.items)
 
     def prepare(self, texts: Sequence[str]) -> None:
         self._requests.update((text, parse_query(ToolQuery(text).text)) for text in texts)
@@ -110,6 +110,7 @@ class BaselinePipeline:
             results = await self._search(request, vectors)
         else:
             results = await self._by_skills(request, vectors, matches, stages)
+        await self.catalog.removed(list(_revisions(results)))
         top = _candidates(results)
         await self._payloads.read(top)
         stages.end("index")
@@ -134,6 +135,10 @@ class BaselinePipeline:
         parts = zip(vectors, request.parts, strict=True)
         queries = [IndexQuery(vector, part.terms, where, CANDIDATES_PER_RETRIEVER) for vector, part in parts]
         return await self.items.search_all(queries)
+
+
+def _revisions(results: Results) -> dict[int, int]:
+    return revisions_of(hit for each in results for hits in (each.dense, each.words) for hit in hits or ())
 
 
 def _candidates(results: Results) -> Revisions:

@@ -11,12 +11,12 @@ import typer
 
 from benchmarks.features.cli import add_bench_features
 from benchmarks.measurements import Comparison, Latency, LoadComparison, LoadCurve, LoadStats, Sustained
-from toolscript.cli.evaluate import ReportFile, SamplingSeed, WeightsInput, read_report, show_result
 from toolscript.cli.options import AsJson, Model
 from toolscript.cli.output import progress, show
 from toolscript.core.errors import InvalidRequest, SetupError
-from toolscript.eval.dataset import EvalRequest
 from toolscript.tools.model.query import Strategy
+from toolscript_eval.cli import ReportFile, SamplingSeed, WeightsInput, read_report, show_result
+from toolscript_eval.dataset import EvalRequest
 
 _LOAD_HEAD = (
     f"{'':12} {'rate':>7} {'answered':>9} {'p50 ms':>9} {'p95 ms':>9} {'p99 ms':>9} {'max ms':>9} {'errors':>7}"
@@ -608,7 +608,7 @@ def add_bench_peers(app: typer.Typer) -> None:
     ) -> None:
         """Search quality of other projects' own code on a dataset, beside the gateway and plain baselines.
 
-        Each runs in an environment of its own, installed from PyPI the first time. `toolscript eval page` takes
+        Each runs in an environment of its own, installed from PyPI the first time. `toolscript-eval page` takes
         the report (--out).
         """
         from benchmarks.peers import bench_peers, named_peers

@@ -53,9 +53,9 @@ from toolscript.documents.qdrant.layout import INDEX_FROM_KB, MAX_SEGMENT_KB, Do
 from toolscript.documents.qdrant.tenant_documents import points_of
 from toolscript.documents.qdrant.tenant_points import TENANT, VERSION
 from toolscript.documents.search import DocumentSearch
-from toolscript.eval.documents import remove_documents
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import connect_qdrant, open_embedder
+from toolscript_eval.documents import remove_documents
 
 ALIAS = "bench_documents"
 POINTS_PER_UPLOAD = 500

@@ -22,12 +22,12 @@ from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.request import MAX_TEXTS
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress, Progress
-from toolscript.eval.dataset import Dataset, read_dataset
-from toolscript.eval.fitting import hold_out
-from toolscript.eval.gateway import GatewayEngine, PreparedItems, cases_of, gateway_search, open_disk_cached
-from toolscript.eval.judging import evenly_spread
-from toolscript.eval.metrics import DEPTH, ndcg
 from toolscript.gateway.settings import NO_MODEL, load_gateway_settings
+from toolscript_eval.dataset import Dataset, read_dataset
+from toolscript_eval.fitting import hold_out
+from toolscript_eval.gateway import GatewayEngine, PreparedItems, cases_of, gateway_search, open_disk_cached
+from toolscript_eval.judging import evenly_spread
+from toolscript_eval.metrics import DEPTH, ndcg
 
 Numbers = NDArray[np.float64]
 Tables = dict[str, list[dict[str, object]]]

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
+from benchmarks import svg
 from benchmarks.sampler import Stack
-from toolscript.eval import plot
-from toolscript.eval.plot import MARGIN, SMALL_LETTER, WIDTH, shortened, text_at
+from benchmarks.svg import MARGIN, SMALL_LETTER, WIDTH, shortened, text_at
 
 TOP, ROW, FOOT = 92, 17, 40
 LEFT, RIGHT = MARGIN, WIDTH - MARGIN
@@ -26,7 +26,7 @@ COLOURS = (
     ("#d5e3a0", "#4c5a17"),
     ("#c9c3f7", "#3d3685"),
 )
-FIXED = f"{plot.LETTERS}.small{{font-size:11px}}rect.box{{stroke-width:.6}}"
+FIXED = f"{svg.LETTERS}.small{{font-size:11px}}rect.box{{stroke-width:.6}}"
 
 
 @dataclass
@@ -62,15 +62,15 @@ def flame_graph(stacks: Mapping[Stack, float], title: str, requests: int) -> str
     drawn = [*_legend(stages, requests), *_boxes(whole, requests)]
     height = TOP + ROW * whole.depth(MIN_BOX * whole.spent / (RIGHT - LEFT)) + FOOT
     description = "; ".join(f"{box.name} {box.spent / requests:.2f} ms" for box in stages) + "."
-    return plot.draw("flame", title, description, plot.style_of(FIXED, _paint(len(stages))), height, drawn)
+    return svg.draw("flame", title, description, svg.style_of(FIXED, _paint(len(stages))), height, drawn)
 
 
 def _by_size(box: Box) -> list[Box]:
     return sorted(box.callees.values(), key=lambda callee: (-callee.spent, callee.name))
 
 
-def _paint(stages: int) -> Iterator[plot.Paint]:
-    yield from plot.PAGE_PAINT
+def _paint(stages: int) -> Iterator[svg.Paint]:
+    yield from svg.PAGE_PAINT
     yield ("rect.box", "stroke", "#ffffff", "#0d1117")
     for place in range(stages):
         yield (f"rect.s{place}", "fill", *COLOURS[place % len(COLOURS)])

@@ -15,7 +15,6 @@ from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.tokens import o200k_tokens
 from toolscript.core.values import OnProgress
-from toolscript.eval.tokens import measure_tokens
 from toolscript.gateway.capabilities import default_capabilities
 from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.mcp.definitions import DEFINITIONS
@@ -25,6 +24,7 @@ from toolscript.gateway.runtime import load_embedder, make_indexing
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 from toolscript.tools.catalog.files import read_items
+from toolscript_eval.tokens import measure_tokens
 
 
 class FileServers:

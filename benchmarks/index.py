@@ -34,6 +34,7 @@ from toolscript.server.settings import load_settings
 from toolscript.server.stores import connect_qdrant, open_embedder, open_stores
 from toolscript.tools.ports import Catalog
 from toolscript.tools.search import ToolSearch
+from toolscript_eval.service import IN_INDEX_ALONE
 
 PAGE = 500
 BATCH = 1_000
@@ -61,7 +62,7 @@ def bench_index(
             ):
                 of_skills = DefaultNamespace(skills)
                 searches = [
-                    ToolSearch(embedder, DefaultNamespace(index), of_skills, stores.catalog)
+                    ToolSearch(embedder, DefaultNamespace(index), of_skills, IN_INDEX_ALONE)
                     for index in (small, large)
                 ]
                 stages = await measure_stages(searches[0], searches[1], texts, on_progress)

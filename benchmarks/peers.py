@@ -23,13 +23,13 @@ from toolscript.core.items import Item
 from toolscript.core.retrieval.model import Matrix
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.values import OnProgress, Progress, silent
-from toolscript.eval.baselines import Ranker
-from toolscript.eval.dataset import Dataset, EvalReport, EvalRequest, EvalResult, SystemRole, read_dataset
-from toolscript.eval.gateway import judge_gateway, open_disk_cached
-from toolscript.eval.judging import evenly_spread, ranker_reports
-from toolscript.eval.metrics import DEPTH
-from toolscript.eval.report import noted, paired, report_text, report_to_json
 from toolscript.gateway.settings import load_gateway_settings
+from toolscript_eval.baselines import Ranker
+from toolscript_eval.dataset import Dataset, EvalReport, EvalRequest, EvalResult, SystemRole, read_dataset
+from toolscript_eval.gateway import judge_gateway, open_disk_cached
+from toolscript_eval.judging import evenly_spread, ranker_reports
+from toolscript_eval.metrics import DEPTH
+from toolscript_eval.report import noted, paired, report_text, report_to_json
 
 SCRIPTS = Path(__file__).parent / "peer_scripts"
 INSTALL_SECONDS, SEARCH_SECONDS = 600, 7_200

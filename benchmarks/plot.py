@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from benchmarks import svg
 from benchmarks.measurements import LoadComparison, LoadCurve, LoadStats
-from toolscript.eval import plot
-from toolscript.eval.plot import MARGIN, SMALL_LETTER, WIDTH, text_at
+from benchmarks.svg import MARGIN, SMALL_LETTER, WIDTH, text_at
 
 TOP, BOTTOM, HEIGHT = 84, 400, 470
 LEFT, RIGHT = MARGIN + 56, WIDTH - MARGIN - 20
@@ -14,7 +14,7 @@ DOT = 4.2
 NAMES = {"ours": "search over HTTP", "bare": "bare pipeline"}
 FOOTNOTE = "Requests sent per second (open loop). Hollow: saturated."
 PAINT = (
-    *plot.PAGE_PAINT,
+    *svg.PAGE_PAINT,
     (".ours", "stroke", "#0757ba", "#58a6ff"),
     (".bare", "stroke", "#59636e", "#9198a1"),
     ("circle.ours", "fill", "#0757ba", "#58a6ff"),
@@ -22,7 +22,7 @@ PAINT = (
     ("circle.hollow", "fill", "#ffffff", "#0d1117"),
 )
 FIXED = (
-    f"{plot.LETTERS}path{{fill:none;stroke-width:2.2}}path.p50{{stroke-width:1.6;stroke-dasharray:5 4}}"
+    f"{svg.LETTERS}path{{fill:none;stroke-width:2.2}}path.p50{{stroke-width:1.6;stroke-dasharray:5 4}}"
     "circle{stroke-width:1.8}"
 )
 
@@ -62,7 +62,7 @@ def latency_plot(compared: LoadComparison) -> str:
         *_grid(scales),
         *(line for name, curve in curves.items() for line in _curve(scales, name, curve)),
     ]
-    return plot.draw("load", title, _description(curves), plot.style_of(FIXED, PAINT), HEIGHT, drawn)
+    return svg.draw("load", title, _description(curves), svg.style_of(FIXED, PAINT), HEIGHT, drawn)
 
 
 def _scales(steps: Sequence[LoadStats]) -> Scales:

@@ -8,8 +8,8 @@ import numpy as np
 
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.values import OnProgress, silent
-from toolscript.tools.model.proposals import Observed, SkillSizes
-from toolscript.tools.skills.proposals import ProposalInput, propose
+from toolscript.tools.model.proposals import Observed
+from toolscript.tools.skills.proposer import propose
 
 DIMENSIONS = 384
 SUBJECTS = 400
@@ -30,8 +30,7 @@ async def measure_proposals(items: int, seed: int = 0, on_progress: OnProgress =
             yield _page(centres, start, min(PAGE, items - start), seed)
 
     started = time.monotonic()
-    request = ProposalInput(pages, SkillSizes(items, {}), ())
-    proposals = await propose(request, on_progress=on_progress)
+    proposals = await propose(pages, (), on_progress=on_progress)
     placed = sum(proposal.evidence.members for proposal in proposals)
     return {
         "items": items,

@@ -43,7 +43,10 @@ START_SECONDS = 120.0
 END_SECONDS = 15.0
 MAX_LOG_CHARACTERS = 400
 # The benchmark exceeds the rate limit of clients.
-NO_BUDGET = {"TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0"}
+NO_BUDGET = {
+    "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
+    "TOOLSCRIPT_PUBLIC_SCOPES": "knowledge:read tools:read",
+}
 NO_CACHE = {"toolscript.server.serve.CACHED_QUERIES": 1}
 REFUSED, LOST = "no connection", "connection lost"
 HEAD_ENDS = b"\r\n\r\n"

@@ -264,8 +264,12 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
             "TOOLSCRIPT_EMBEDDING_MODEL": model_folder,
             # Tests exceed the rate limit of clients; tests of the limit set it again.
             "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
+            # Tests read the catalog without a token; tests of what is public set it again.
+            "TOOLSCRIPT_PUBLIC_SCOPES": "knowledge:read tools:read",
             # Writes are visible to every process at once; tests of the copy set it again.
             "TOOLSCRIPT_SKILL_COPY": "false",
+            # Tests say when the index follows; those of the worker inside `serve` set it again.
+            "TOOLSCRIPT_SERVE_WORKER": "false",
             # A busy machine must not degrade answers; tests of the deadline set it again.
             "TOOLSCRIPT_DEADLINE_SECONDS": "120",
             **library_environment(engines, alias),

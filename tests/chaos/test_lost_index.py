@@ -14,6 +14,7 @@ from tests.chaos.kill_worker import examine
 from tests.conftest import Installation, drop_collections
 from tests.e2e import catalog_files
 from tests.e2e.commands import run_here
+from tests.support.audit_entries import by_me
 from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.server.serve import open_app
 
@@ -81,9 +82,16 @@ async def _found(installation: Installation) -> list[str]:
         return [tool["name"] for tool in message.json()["tools"]]
 
 
+async def _refused(installation: Installation) -> str:
+    async with serving(installation) as client:
+        message = await client.post("/api/v1/search", json={"query": "create an invoice"})
+        assert message.status_code == 503
+        return str(message.json()["error"]["details"]["hint"])
+
+
 def test_after_both_collections_were_lost_the_advised_command_brings_everything_back(full: Installation) -> None:
     lose(full, full.settings.qdrant_alias)
-    assert "toolscript worker" in run_here(full.environment, "serve", code=2).stderr
+    assert "toolscript worker" in asyncio.run(_refused(full))
     assert json.loads(run_here(full.environment, "worker", "--drain", "--json").stdout)["indexed"] == ITEMS
     assert ready(full)[1]["status"] == "ready"
     assert "create_invoice" in asyncio.run(_found(full))
@@ -98,10 +106,12 @@ def test_after_the_skills_alone_were_lost_the_worker_writes_them_again(full: Ins
     assert seen.items() >= {"missing": 0, "wrong_skills": 0, "points": ITEMS}.items()
 
 
-def test_a_service_with_an_emptied_index_is_not_ready_and_names_the_repair(full: Installation) -> None:
+def test_a_service_with_an_emptied_index_has_no_search_and_names_the_repair(
+    full: Installation,
+) -> None:
     empty(full, ITEMS)
     status, message = ready(full)
-    assert (status, message["status"]) == (503, "unready")
+    assert (status, message["status"]) == (200, "unready")
     assert REPAIR_HINT in json.dumps(message)
 
 
@@ -111,6 +121,7 @@ def test_a_service_with_an_index_from_an_old_backup_names_the_repair(full: Insta
     assert (status, message["status"]) == (200, "degraded")
     assert REPAIR_HINT in json.dumps(message)
     run_here(full.environment, "doctor", "--index", "--repair")
+    assert by_me(full.environment, "index.repair") == [("index.repair", 2)]
     # Pending items explain the difference.
     assert ready(full)[1]["status"] == "ready"
     run_here(full.environment, "worker", "--drain")

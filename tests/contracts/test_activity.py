@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.doubles import MemoryActivity
 from toolscript.gateway.activity import (
     Action,
     ActivityFilter,
@@ -16,7 +17,6 @@ from toolscript.gateway.activity import (
     Outcome,
 )
 from toolscript.gateway.store.activity_log import SqliteActivity
-from toolscript.testing import MemoryActivity
 
 pytestmark = pytest.mark.requirement("GW-005")
 

@@ -128,6 +128,17 @@ async def test_schemas_come_by_id_with_their_members_in_order(record: Record) ->
 
 
 @pytest.mark.requirement("BR-004")
+async def test_ids_of_removed_and_of_unknown_items_are_told_from_those_of_others(record: Record) -> None:
+    await record.catalog.store("file", [tool("read"), tool("write")])
+    read, write = (stored.id for stored in await everything(record))
+    assert await record.catalog.removed([read, write]) == frozenset()
+    await record.catalog.remove("file", ["server__read"])
+    assert await record.catalog.removed([write, read, write + 9]) == {read, write + 9}
+    await record.catalog.store("file", [tool("read")])
+    assert await record.catalog.removed([read, write]) == frozenset()
+    assert await record.catalog.removed([]) == frozenset()
+
+
 async def test_schemas_and_items_of_unknown_ids_are_simply_absent(record: Record) -> None:
     assert await record.catalog.schemas([7, 8]) == {}
     assert await record.catalog.items([7]) == []

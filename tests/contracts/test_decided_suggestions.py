@@ -197,6 +197,5 @@ async def test_decisions_are_audited(record: Record) -> None:
         ("cid", "suggestion.reject", str(ship.id)),
         ("bob", "suggestion.merge", str(harbour.id)),
         ("ann", "suggestion.approve", str(post.id)),
-        ("ann", "skill.add", "post"),
     ]
     assert entries[1].details == {"name": "Harbour", "asked_by": 1, "skill_id": "maps"}

@@ -29,6 +29,17 @@ async def test_a_claim_respects_its_limit_lowest_ids_first(record: Record) -> No
     assert len(second.versions) == 3
 
 
+async def test_a_long_backlog_of_one_namespace_leaves_others_their_share_of_each_claim(record: Record) -> None:
+    await record.catalog.of("busy").store("file", tools(50))
+    late = [tool("late"), tool("later")]
+    await record.catalog.of("calm").store("file", late)
+    first = await claim(record, 10)
+    items = await record.catalog.items(list(first.versions))
+    assert [stored.namespace for stored in items].count("calm") == len(late)
+    assert len(first.versions) == 5 + len(late)
+    assert len((await claim(record, 10)).versions) == 10
+
+
 async def test_an_item_held_by_one_worker_goes_to_no_other(record: Record) -> None:
     await record.catalog.store("file", tools(3))
     await claim(record)

@@ -1,17 +1,18 @@
 """Contract of DocumentVersions: a change is recorded for the version that lacks it, until it is applied."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from tests.conftest import PATIENCE
+from tests.doubles import MemoryDocumentVersions
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.postgres.pool import open_pool
 from toolscript.documents.model.points import DocumentVersion, FillPosition, VersionState
 from toolscript.documents.ports import DocumentVersions
 from toolscript.documents.postgres import PostgresDocumentVersions
-from toolscript.testing import MemoryDocumentVersions
 
 pytestmark = pytest.mark.requirement("DOC-003")
 
@@ -40,9 +41,29 @@ async def write(versions: DocumentVersions, source: str, *document_keys: str, te
     await versions.written(source, tenant, document_keys)
 
 
-async def test_with_a_single_version_nothing_is_recorded(versions: DocumentVersions) -> None:
-    await write(versions, "old", "a", "b")
-    assert (await versions.all(), await keys(versions, "old"), await versions.pending("old")) == ([], [], 0)
+async def test_the_first_write_puts_the_live_version_on_record_and_no_change(versions: DocumentVersions) -> None:
+    assert await versions.all() == []
+    assert await versions.mark("old", ANN, ["a", "b"])
+    await versions.written("old", ANN, ["a", "b"])
+    assert await states(versions) == {"old": VersionState.LIVE}
+    assert (await keys(versions, "old"), await versions.pending("old")) == ([], 0)
+    assert not await versions.mark("another", ANN, ["a"])
+
+
+async def test_first_writes_at_once_agree_on_one_version(versions: DocumentVersions) -> None:
+    marked = await asyncio.gather(*(versions.mark(name, ANN, ["a"]) for name in ("one", "two", "one", "two")))
+    (live,) = await states(versions)
+    assert list(marked) == [name == live for name in ("one", "two", "one", "two")]
+
+
+async def test_an_empty_version_begins_alone_on_the_record(versions: DocumentVersions) -> None:
+    await versions.begin("old", "new")
+    await write(versions, "old", "a")
+    await versions.begin_empty("empty")
+    assert await states(versions) == {"empty": VersionState.LIVE}
+    assert await versions.pending("new") == 0
+    assert not await versions.mark("old", ANN, ["a"])
+    assert await versions.mark("empty", ANN, ["a"])
 
 
 async def test_a_write_in_one_version_is_recorded_for_the_other(versions: DocumentVersions) -> None:
@@ -123,7 +144,7 @@ async def test_deleting_a_version_deletes_its_changes(versions: DocumentVersions
     await versions.begin("old", "new")
     await write(versions, "old", "a")
     await versions.forget("new")
-    assert (await versions.all(), await versions.pending("new")) == ([], 0)
+    assert (await states(versions), await versions.pending("new")) == ({"old": VersionState.LIVE}, 0)
     await write(versions, "old", "b")
     await versions.begin("old", "new")
     assert await versions.pending("new") == 0

@@ -178,36 +178,6 @@ async def test_a_tool_of_any_name_can_be_called(pair: Pair, name: str) -> None:
         assert (result.content[0]["text"], result.structured_content) == (name, {"x": name})
 
 
-async def test_prompts_and_resources_are_listed_in_the_same_pages(pair: Pair) -> None:
-    page = await pair.same(lambda gateway: gateway.entries("prompts"))
-    assert [entry["name"] for entry in page.entries] == ["demo__summary"]  # type: ignore[attr-defined]
-    assert page == await pair.same(lambda gateway: gateway.entries("prompts", "", 1))
-    assert isinstance(await pair.same_error(lambda gateway: gateway.entries("prompts", "made up")), InvalidRequest)
-
-
-@pytest.mark.parametrize("name", ["summary", "demo__summary"])
-async def test_a_prompt_is_got_from_its_server(pair: Pair, name: str) -> None:
-    params = {"name": name, "arguments": {"a": HOSTILE_TEXT}}
-    got = await pair.same(lambda gateway: gateway.request("prompts/get", params))
-    assert got == {"server": "demo", "method": "prompts/get", "params": {**params, "name": "summary"}}
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "kind"),
-    [
-        ("prompts/get", {"name": "nothing"}, NotFound),
-        ("resources/read", {"uri": "none:x"}, NotFound),
-        ("tools/list", {}, InvalidRequest),
-    ],
-)
-async def test_a_request_that_cannot_be_made_has_the_same_error(
-    pair: Pair, method: str, params: JsonObject, kind: type[ToolscriptError]
-) -> None:
-    for gateway in (pair.here, pair.there):
-        with pytest.raises(kind):
-            await gateway.request(method, params)
-
-
 async def test_servers_and_health_are_the_same(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     left_out = ServerState("left", Transport.HTTP, ServerStatus.FAILED, HOSTILE_TEXT)
     monkeypatch.setattr(pair.world.gateway, "left_out", [left_out])

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.doubles import WordReranker
 from tests.unit.core.embedding.tiny_cross_encoder import write_cross_encoder
 from tests.unit.core.llm.text_endpoint import TextEndpoint
 from tests.unit.documents.search.judges import fair
@@ -11,7 +12,6 @@ from toolscript.core.embedding.cross_encoder import CrossEncoder
 from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.core.retrieval.ports import Reranker
 from toolscript.documents.rerank import LlmReranker
-from toolscript.testing import WordReranker
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-007")
 

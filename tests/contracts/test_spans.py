@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from tests.doubles import MemorySpans
 from toolscript.core.errors import IndexUnavailable
 from toolscript.core.observability.tracing import spans_of, tracer_provider
 from toolscript.core.retrieval.ports import Spans
 from toolscript.core.retrieval.timings import NoSpans
 from toolscript.server.measured import MeasuredSpans
 from toolscript.server.metrics import Metrics
-from toolscript.testing.retrieval import MemorySpans
 
 pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-003")]
 

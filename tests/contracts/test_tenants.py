@@ -122,3 +122,21 @@ async def test_tenants_that_vanish_and_appear_between_pages_hide_no_other(scene:
             await scene.tenants.seen(Tenant(name))
 
     await stays_whole(read, "", vanish=lambda name: scene.tenants.forget(Tenant(name)), appear=appear)
+
+
+async def test_it_is_on_record_which_tenants_hold_documents(scene: Scene) -> None:
+    acme, other = Tenant("acme"), Tenant("other")
+    assert not await scene.tenants.note(acme, holds=True)
+    assert not await scene.tenants.holds(acme)
+    assert not await scene.tenants.seen(acme)
+    assert not await scene.tenants.seen(other)
+    assert await scene.tenants.note(acme, holds=True)
+    assert not await scene.tenants.note(acme, holds=True)
+    assert await scene.tenants.seen(acme)
+    assert [await scene.tenants.holds(tenant) for tenant in (acme, other)] == [True, False]
+    assert (await scene.tenants.holders(), await scene.tenants.holders(or_unknown=True)) == (1, 1)
+    assert await scene.tenants.note(acme, holds=False)
+    assert await scene.tenants.holders() == 0
+    await scene.tenants.note(acme, holds=True)
+    await scene.tenants.forget(acme)
+    assert (await scene.tenants.holds(acme), await scene.tenants.holders()) == (False, 0)

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.doubles import MemoryTokenVerifier
 from tests.support.bad_tokens import Issuer, an_issuer, bad_tokens
 from toolscript.core.auth.keys import KeyFile, KeyRing
 from toolscript.core.auth.model import Plan, Principal, Tenant, TokenVerifier
 from toolscript.core.auth.tokens import JwtVerifier, TokenRules
 from toolscript.core.errors import Unauthorized
-from toolscript.testing import MemoryTokenVerifier
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-004")
 

@@ -11,6 +11,7 @@ from typing import Protocol
 import pytest
 
 from tests.contracts.builders import tool
+from tests.doubles.tool_servers import MemoryToolServers
 from tests.unit.core.mcp_client.builders import (
     QUICK,
     names_of,
@@ -24,7 +25,6 @@ from tests.unit.core.mcp_client.builders import (
 from toolscript.core.errors import Forbidden, NotFound, ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, ToolServers
 from toolscript.core.mcp_client.servers import McpServers
-from toolscript.testing.tool_servers import MemoryToolServers
 
 pytestmark = [pytest.mark.requirement("DOC-003", "TS-010", "TS-011"), pytest.mark.slow]
 

@@ -8,26 +8,31 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import IO
 from unittest.mock import patch
 
+from typer import Typer
+
 from benchmarks.__main__ import app as benchmarks
 from tests.support.reserved_ports import reserved_port
 from toolscript.__main__ import start
 from toolscript.cli.app import build_cli
+from toolscript_eval.cli import evaluate_commands
 
 WAIT_SECONDS = 180.0
 BENCH = "bench"
+EVAL = "eval"
 
 
 def command(*arguments: str) -> list[str]:
-    """Return the command line. `bench` runs the benchmarks, a separate program."""
-    if arguments[:1] == (BENCH,):
-        return [sys.executable, "-m", "benchmarks", *arguments[1:]]
+    """Return the command line. `bench` and `eval` run the benchmarks and the judge, separate programs."""
+    if arguments[:1] in ((BENCH,), (EVAL,)):
+        program = "benchmarks" if arguments[0] == BENCH else "toolscript_eval"
+        return [sys.executable, "-m", program, *arguments[1:]]
     return [sys.executable, "-m", "toolscript", *arguments]
 
 
@@ -72,18 +77,22 @@ def run_in(
     whole_environment: Mapping[str, str], folder: Path, *arguments: str, code: int = 0, standard_input: str = ""
 ) -> subprocess.CompletedProcess[str]:
     output, errors, ended = StringIO(), StringIO(), 0
-    is_benchmark = arguments[:1] == (BENCH,)
+    programs: dict[str, tuple[str, Callable[[], Typer]]] = {
+        BENCH: ("benchmarks", lambda: benchmarks),
+        EVAL: ("toolscript-eval", evaluate_commands),
+    }
+    program, commands = programs.get(next(iter(arguments), ""), ("toolscript", None))
     handlers = logging.getLogger().handlers[:]
     with (
         chdir(folder),
         patch.dict(os.environ, whole_environment, clear=True),
-        patch.object(sys, "argv", ["benchmarks", *arguments[1:]] if is_benchmark else ["toolscript", *arguments]),
+        patch.object(sys, "argv", [program, *(arguments[1:] if commands else arguments)]),
         patch.object(sys, "stdin", StringIO(standard_input)),
         redirect_stdout(output),
         redirect_stderr(errors),
     ):
         try:
-            start(benchmarks if is_benchmark else build_cli(only=next(iter(arguments), "")))
+            start(commands() if commands else build_cli(only=next(iter(arguments), "")))
         except SystemExit as end:
             ended = int(end.code or 0)
         finally:

@@ -5,9 +5,10 @@ import pty
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.e2e.commands import WAIT_SECONDS, command
@@ -61,6 +62,41 @@ class Terminal:
         self.shown += block.decode("utf-8", "replace")
         assert block or awaited == "the end", f"it ended before {awaited!r}: {self.shown}"
         return bool(block)
+
+
+def run_watched(
+    environment: Mapping[str, str], folder: Path, *arguments: str, standard_input: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command of `toolscript` whose messages a person reads in a terminal; what it prints goes to a pipe."""
+    ours, its = pty.openpty()
+    shown = bytearray()
+
+    def read() -> None:
+        with suppress(OSError):
+            while block := os.read(ours, 65536):
+                shown.extend(block)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        done = subprocess.run(
+            command(*arguments),
+            env=environment,
+            cwd=folder,
+            input=standard_input,
+            stdout=subprocess.PIPE,
+            stderr=its,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+            start_new_session=True,
+        )
+    finally:
+        os.close(its)
+        reader.join(WAIT_SECONDS)
+        os.close(ours)
+    done.stderr = shown.decode("utf-8", "replace").replace("\r\n", "\n")
+    return done
 
 
 @contextmanager

@@ -66,10 +66,6 @@ def test_an_error_is_json_with_the_json_option(installation: Installation) -> No
     assert json.loads(done.stderr)["error"]["code"] == "NOT_FOUND"
 
 
-def test_serving_without_an_index_is_refused_with_the_command_that_builds_it(installation: Installation) -> None:
-    assert "toolscript worker" in run(installation.environment, "serve", code=2).stderr
-
-
 def test_a_service_without_a_model_names_its_own_setting(installation: Installation, tmp_path: Path) -> None:
     settings = {"TOOLSCRIPT_EMBEDDING_MODEL": NAMED_MODEL, "TOOLSCRIPT_EMBEDDING_URL": ""}
     cut_off = {"HF_ENDPOINT": "http://127.0.0.1:9", "FASTEMBED_CACHE_PATH": str(tmp_path)}

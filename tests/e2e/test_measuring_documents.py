@@ -11,7 +11,7 @@ from tests.conftest import Installation
 from tests.e2e.commands import run, run_here
 from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.settings.service import Settings
-from toolscript.eval.documents import remove_documents
+from toolscript_eval.documents import remove_documents
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PASSAGES = 1_000

@@ -88,10 +88,10 @@ def test_a_process_that_dies_is_replaced_while_the_others_keep_serving(filled: I
 
 @pytest.mark.nightly
 def test_when_they_cannot_start_the_command_fails_with_their_error(installation: Installation) -> None:
-    two = {**installation.environment, "TOOLSCRIPT_PROCESSES": "2"}
+    no_model = {"TOOLSCRIPT_PROCESSES": "2", "TOOLSCRIPT_EMBEDDING_MODEL": "/no/such/model"}
     with reserved_port() as port:
-        done = run(two, "serve", "--port", str(port), code=2)
-    assert "there is no index yet" in done.stderr
+        done = run({**installation.environment, **no_model}, "serve", "--port", str(port), code=2)
+    assert "/no/such/model" in done.stderr
     assert "a process of the server could not start" in done.stderr
 
 

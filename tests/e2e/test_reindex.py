@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import Installation
 from tests.e2e import catalog_files
 from tests.e2e.commands import run, run_here, serving
+from tests.support.audit_entries import by_me
 
 QUERIES = ("make a new invoice", "throw away the playlist", "share photos", "look for a flight", "list servers")
 
@@ -97,6 +98,7 @@ def test_until_the_reindex_everything_uses_the_model_of_the_live_index(
     run_here(new, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
     assert json.loads(run_here(new, "worker", "--drain", "--json").stdout)["indexed"] == 1
     assert json.loads(run_here(new, "doctor", "--index", "--json").stdout)["healthy"]
+    assert by_me(new, "index.switch", "index.drop", "index.repair") == [("index.switch", 1)]
 
 
 @pytest.mark.nightly

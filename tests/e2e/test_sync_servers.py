@@ -134,7 +134,7 @@ def test_a_config_file_can_be_named_and_one_without_servers_is_refused(person: P
     assert counts(person.sync("--config", str(other))["files"]) == (1, 0, 0, 0)
     again = Person(person.machine.also(TOOLSCRIPT_CONFIG=str(other)))
     assert "not trusted" in again.sync(code=2)["files"]["failed"]
-    again.machine.run("trust", "--yes")
+    again.machine.by_person("trust", "--yes")
     assert counts(again.sync()["files"]) == (0, 0, 1, 0)
 
 

@@ -82,7 +82,7 @@ def test_a_worker_shows_what_it_has_indexed_and_what_waits(installation: Install
 
 async def test_items_that_fail_and_claims_that_fail_are_counted(pool: Pool) -> None:
     metrics = WorkerMetrics()
-    dirty = CountedDirtySet(PostgresDirtySet(pool), metrics)
+    dirty = CountedDirtySet(PostgresDirtySet(pool), metrics.work)
     item = Item("1", ItemKind.TOOL, "fs", "read_file", "Read a file")
     await PostgresCatalog(pool).store("file", [item])
     await dirty.postpone(1, await dirty.claim(1, 10, 60.0), "refused")
@@ -104,5 +104,5 @@ class Away(MemoryDirtySet):
 async def test_a_worker_that_cannot_claim_is_counted() -> None:
     metrics = WorkerMetrics()
     with pytest.raises(CatalogUnavailable):
-        await CountedDirtySet(Away(), metrics).claim(1, 10, 60.0)
+        await CountedDirtySet(Away(), metrics.work).claim(1, 10, 60.0)
     assert value(metrics.page(), "toolscript_worker_batches_total", outcome="error") == 1

@@ -1,41 +1,47 @@
 """The schema is upgraded, downgraded and upgraded again, on a database with data."""
 
+import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import psycopg
 import pytest
 
-from tests.contracts.search_log_builders import NOW, logged
-from toolscript.core.errors import SetupError
+from tests.contracts.search_log_builders import logged
+from toolscript.core.errors import Conflict, SetupError
 from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, StoreReport
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.postgres.migrate import downgrade, upgrade
 from toolscript.core.postgres.pool import Pool
-from toolscript.core.postgres.schema import require_current_schema
+from toolscript.core.postgres.schema import BASELINE, require_current_schema
 from toolscript.core.retrieval.curation import Rule, RuleKind
-from toolscript.core.taxonomy import Classification, Classified, EnhancedDescription, Skill, SuggestedSkill
+from toolscript.core.taxonomy import (
+    Classification,
+    Classified,
+    EnhancedDescription,
+    ProposalKind,
+    Skill,
+    SuggestedSkill,
+)
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.model.centroids import Counted
 from toolscript.tools.postgres.assignments import PostgresAssignments
 from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.postgres.centroids import PostgresSkillVectors
-from toolscript.tools.postgres.changes import PostgresItemChanges
 from toolscript.tools.postgres.curation import PostgresCurationRules
 from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
 from toolscript.tools.postgres.search_log import PostgresSearchLog
 from toolscript.tools.postgres.skills import PostgresTaxonomy
+from toolscript.tools.postgres.suggestions import PostgresSuggestions
 
 pytestmark = pytest.mark.requirement("SK-002")
 
 READ = Item("k", ItemKind.TOOL, "fs", "read", "Reads.", input_schema={"a": 1})
 WRITE = Item("w", ItemKind.TOOL, "fs", "write", "Writes.")
-# The partition of the one logged search.
-TODAY = f"tool_searches_p{NOW:%Y%m%d}"
 
 
 def tables(url: str) -> set[str]:
@@ -77,35 +83,61 @@ def rows(url: str) -> dict[str, int]:
     return {name: int(str(count[0])) for name, count in counts.items() if count}
 
 
-async def test_a_filled_database_goes_down_step_by_step_and_up_again_with_its_items(
+async def test_a_filled_database_goes_down_to_the_baseline_and_up_again_with_everything(
     postgres_url: str, pool: Pool
 ) -> None:
     await fill(pool)
     before = rows(postgres_url)
     assert min(before.values()) > 0, before
-    downgrade(postgres_url, "0002")
-    later = {
-        "item_changes",
-        "schema_compatibility",
-        "sources",
-        "sync_jobs",
-        "curation_rules",
-        "curation_revisions",
-        "tool_searches",
-        "tool_search_scopes",
-        "skill_descriptions",
-        TODAY,
-    }
-    assert before.keys() - rows(postgres_url).keys() == later
-    downgrade(postgres_url, "0001")
-    assert rows(postgres_url) == {name: before[name] for name in ("items", "dirty_items", "index_generations")}
+    downgrade(postgres_url, BASELINE)
+    assert rows(postgres_url) == before
     upgrade(postgres_url)
-    assert before.keys() - rows(postgres_url).keys() == {TODAY}
+    assert rows(postgres_url) == before
     stored = await PostgresCatalog(pool).items(list(range(10)))
-    assert [(row.item.name, row.needs_skills, row.assignments) for row in stored] == [
-        ("read", True, ()),
-        ("write", True, ()),
+    assert [row.item.name for row in stored] == ["read", "write"]
+
+
+async def test_proposals_of_an_earlier_version_are_read_after_the_upgrade(postgres_url: str, pool: Pool) -> None:
+    await fill(pool)
+    downgrade(postgres_url, BASELINE)
+    change = json.dumps({"creates": [asdict(Skill("post", "Post"))], "retires": [], "evidence": {"members": 2}})
+    insert = """
+    INSERT INTO mcp.skill_suggestions (key, suggested_name, kind, status, change, move_after)
+    VALUES (%s, %s, %s, %s, %s, %s)
+    """
+    with psycopg.connect(postgres_url) as conn:
+        for key, kind, status, moving in (
+            ("split:files", "split", "pending", None),
+            ("split:more", "split", "approved", 7),
+            ("new:post", "new", "pending", None),
+        ):
+            conn.execute(insert, (key, key, kind, status, change, moving))
+    upgrade(postgres_url)
+    suggestions = PostgresSuggestions(pool)
+    found = [one for one in await suggestions.page(0, 10, None) if one.kind is ProposalKind.NEW]
+    assert [(one.suggested.name, str(one.state), one.change is not None) for one in found] == [
+        ("split:more", "approved", False),
+        ("new:post", "pending", True),
     ]
+    # Nothing tells any more what a split moved: its items are classified again, and it cannot be undone.
+    with psycopg.connect(postgres_url) as conn:
+        assert conn.execute(
+            "SELECT call_after FROM mcp.skill_suggestions WHERE id = %s", (found[0].id,)
+        ).fetchone() == (0,)
+    with pytest.raises(Conflict):
+        await suggestions.undo(found[0].id, "ann")
+
+
+async def test_a_schema_before_the_baseline_is_refused_with_what_to_do(postgres_url: str, pool: Pool) -> None:
+    with psycopg.connect(postgres_url) as conn:
+        conn.execute("UPDATE public.toolscript_schema SET version_num = '0009'")
+    with pytest.raises(SetupError, match="at 0009"):
+        upgrade(postgres_url)
+    with pytest.raises(SetupError):
+        downgrade(postgres_url, "base")
+    with pytest.raises(SetupError, match="upgrades a schema from 0015 on") as error:
+        await require_current_schema(pool)
+    assert "an empty database" in error.value.hint
 
 
 async def test_down_leaves_nothing_and_up_again_works_like_the_first_time(postgres_url: str, pool: Pool) -> None:
@@ -123,19 +155,6 @@ async def test_upgrading_twice_keeps_the_data(postgres_url: str, pool: Pool) -> 
     await fill(pool)
     upgrade(postgres_url)
     assert await PostgresCatalog(pool).count() == 2
-
-
-async def test_changes_and_jobs_go_and_the_items_stay(postgres_url: str, pool: Pool) -> None:
-    await fill(pool)
-    await PostgresCatalog(pool, hold_changes=True).store("file", [replace(READ, description="Writes.")])
-    downgrade(postgres_url, "0002")
-    assert tables(postgres_url) & {"item_changes", "sync_jobs"} == set()
-    with pytest.raises(SetupError, match="0002"):
-        await require_current_schema(pool)
-    upgrade(postgres_url)
-    await require_current_schema(pool)
-    assert await PostgresCatalog(pool).count() == 2
-    assert await PostgresItemChanges(pool).page(None, 10) == []
 
 
 @pytest.mark.nightly

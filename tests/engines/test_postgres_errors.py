@@ -1,72 +1,15 @@
-"""Every error of the driver is translated."""
+"""Errors of a real PostgreSQL: what they mean, and what they do not tell."""
 
 import psycopg
 import pytest
-from psycopg import errors
-from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
-from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
+from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError
 from toolscript.core.postgres.migrate import downgrade, upgrade
-from toolscript.core.postgres.pool import Pool, connection, open_pool, translated
+from toolscript.core.postgres.pool import Pool, connection, open_pool
 from toolscript.core.postgres.schema import require_current_schema
 from toolscript.tools.postgres.catalog import PostgresCatalog
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
-
-
-def subclasses(of: type[psycopg.Error]) -> set[type[psycopg.Error]]:
-    return {of}.union(*(subclasses(kind) for kind in of.__subclasses__()))
-
-
-@pytest.mark.parametrize("kind", sorted(subclasses(psycopg.Error), key=str))
-def test_every_error_of_the_driver_is_translated(kind: type[psycopg.Error]) -> None:
-    with pytest.raises((SetupError, CatalogUnavailable, CatalogRejected), match="PostgreSQL: "), translated():
-        raise kind
-
-
-@pytest.mark.parametrize(
-    ("kind", "meaning"),
-    [
-        (errors.UndefinedTable, SetupError),
-        (errors.UndefinedColumn, SetupError),
-        (errors.InvalidSchemaName, SetupError),
-        (errors.QueryCanceled, CatalogUnavailable),
-        (errors.DeadlockDetected, CatalogUnavailable),
-        (errors.SerializationFailure, CatalogUnavailable),
-        (errors.AdminShutdown, CatalogUnavailable),
-        (errors.CannotConnectNow, CatalogUnavailable),
-        (errors.TooManyConnections, CatalogUnavailable),
-        (errors.ReadOnlySqlTransaction, CatalogUnavailable),
-        (errors.IdleInTransactionSessionTimeout, CatalogUnavailable),
-        (errors.DiskFull, CatalogUnavailable),
-        (errors.ConnectionTimeout, CatalogUnavailable),
-        (psycopg.OperationalError, CatalogUnavailable),
-        (psycopg.InterfaceError, CatalogUnavailable),
-        (PoolTimeout, CatalogUnavailable),
-        (PoolClosed, CatalogUnavailable),
-        (TooManyRequests, CatalogUnavailable),
-        (ConnectionResetError, CatalogUnavailable),
-        (TimeoutError, CatalogUnavailable),
-        (errors.UniqueViolation, CatalogRejected),
-        (errors.CharacterNotInRepertoire, CatalogRejected),
-        (errors.InvalidTextRepresentation, CatalogRejected),
-        (errors.ProgramLimitExceeded, CatalogRejected),
-        (errors.SyntaxError, CatalogRejected),
-    ],
-)
-def test_transient_setup_and_permanent_errors_are_distinguished(
-    kind: type[Exception], meaning: type[ToolscriptError]
-) -> None:
-    with pytest.raises(ToolscriptError) as raised, translated():
-        raise kind("first line\nsecond line")
-    assert type(raised.value) is meaning
-    assert raised.value.message == "PostgreSQL: first line"
-    assert raised.value.hint or meaning is CatalogRejected
-
-
-def test_errors_of_other_origin_are_not_translated() -> None:
-    with pytest.raises(KeyError), translated():
-        raise KeyError
 
 
 async def test_a_database_that_is_not_there_is_unavailable() -> None:

@@ -12,7 +12,6 @@ from tests.contracts.builders import FIRST, axis, tools
 from tests.engines.postgres_stores import Parts, opened, rows_read, sent
 from toolscript.core.items import AssignedBy, ItemKind
 from toolscript.core.namespaces import Namespaces
-from toolscript.core.postgres.migrate import downgrade, upgrade
 from toolscript.core.taxonomy import Skill
 from toolscript.tools.model.catalog import ChangeState, ItemFilter
 from toolscript.tools.model.centroids import Counted
@@ -202,27 +201,3 @@ async def test_concurrent_work_in_namespaces_with_equal_names_never_deadlocks(pa
         )
     await count()
     assert (await vectors.rebuild(FIRST)).mended == ()
-
-
-async def test_going_down_keeps_the_default_namespace_and_only_that(postgres_url: str, parts: Parts) -> None:
-    for name in ("red", "default"):
-        catalog = parts.catalog.of(name)
-        await catalog.store("file", tools(2, name))
-        await catalog.store("file", tools(1, f"{name} changed"))
-        await PostgresSyncJobs(parts.pool).add("file", name)
-        ids = [item.id for item in await contents(parts, frozenset({name})).page(0, 10, ItemFilter())]
-        await parts.assignments.set_by_hand(ids[0], ["mail"], "ann")
-    downgrade(postgres_url, "0008")
-    tables = ("items", "sources", "item_changes", "sync_jobs", "tool_skill_assignments")
-    counts = {table: (await parts.rows(f"SELECT count(*) FROM mcp.{table}"))[0][0] for table in tables}
-    assert counts == {"items": 2, "sources": 1, "item_changes": 1, "sync_jobs": 1, "tool_skill_assignments": 1}
-    orphans = "SELECT FROM mcp.dirty_items WHERE item_id NOT IN (SELECT id FROM mcp.items)"
-    assert await parts.rows(orphans) == []
-    upgrade(postgres_url)
-    listed = await contents(parts, None).page(0, 10, ItemFilter())
-    assert [(item.namespace, item.item.description) for item in listed] == [
-        ("default", "default changed"),
-        ("default", "default"),
-    ]
-    entries = [(entry.action, entry.namespace) for _, entry in await parts.taxonomy.audit(None, 10)]
-    assert entries == [("item.assign", "default"), *[("skill.add", None)] * 4]

@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import AsyncCursor
-from psycopg_pool import AsyncConnectionPool
 
 from tests.contracts.builders import FIRST, sure, tools
 from tests.engines.postgres_stores import Parts, opened
+from toolscript.core.postgres.pool import open_pool
 from toolscript.core.taxonomy import (
     MAX_COUNTED,
     Classification,
@@ -120,10 +120,9 @@ class Counting(AsyncCursor[Any]):
 async def test_a_batch_takes_as_many_statements_as_one_item(parts: Parts) -> None:
     await parts.catalog.store("file", tools(101))
     words = await parts.classifications(random.Random(0), "Post")
-    counting: Any = AsyncConnectionPool(
-        parts.url, min_size=1, max_size=1, open=False, kwargs={"cursor_factory": Counting}
-    )
-    async with counting as pool:
+    async with open_pool(parts.url, size=1) as pool:
+        async with pool.connection() as its_only_one:
+            its_only_one.cursor_factory = Counting
         assignments = PostgresAssignments(pool)
         costs = []
         for batch in (words[:1], words[1:]):

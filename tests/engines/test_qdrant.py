@@ -10,6 +10,7 @@ import pytest
 from grpc import StatusCode
 
 from toolscript.core.errors import (
+    IndexMissing,
     IndexRejected,
     IndexUnavailable,
     InvalidRequest,
@@ -51,7 +52,7 @@ def test_every_status_of_grpc_has_a_meaning(code: StatusCode) -> None:
         (StatusCode.DEADLINE_EXCEEDED, IndexUnavailable),
         (StatusCode.RESOURCE_EXHAUSTED, IndexUnavailable),
         (StatusCode.UNAUTHENTICATED, SetupError),
-        (StatusCode.NOT_FOUND, SetupError),
+        (StatusCode.NOT_FOUND, IndexMissing),
         (StatusCode.INVALID_ARGUMENT, IndexRejected),
     ],
 )
@@ -80,7 +81,7 @@ async def test_an_engine_that_is_not_there_is_unavailable() -> None:
     assert "TOOLSCRIPT_QDRANT_URL" in raised.value.hint
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:6333", "ftp://host", "http://", ""])
+@pytest.mark.parametrize("url", ["127.0.0.1", "127.0.0.1:port", "ftp://host", "http://", ""])
 async def test_an_invalid_address_is_rejected(url: str) -> None:
     with pytest.raises(InvalidRequest, match="TOOLSCRIPT_QDRANT_URL"):
         async with open_qdrant(url, 6334):

@@ -117,6 +117,27 @@ async def test_a_rejected_request_is_not_sent_to_another_node(nodes: Nodes) -> N
     assert nodes.second.accepted == 0
 
 
+async def test_nodes_with_grpc_ports_of_their_own_stand_in_for_each_other(engines: Settings) -> None:
+    to_engine = engines.qdrant_grpc_port
+    async with relay("127.0.0.1", to_engine) as first, relay("127.0.0.1", to_engine) as second:
+        both = f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"
+        async with open_qdrant(both, 1, timeout_seconds=5) as connected:
+            indexes = QdrantIndexes(connected, f"test_{uuid.uuid4().hex[:12]}", Layout())
+            for node, count in ((first, (1, 0)), (second, (1, 1))):
+                assert await indexes.origin() is None
+                assert (first.accepted, second.accepted) == count
+                await node.fail(Fault.REFUSED)
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1", "127.0.0.1:none", "127.0.0.1:70000", "ftp://127.0.0.1:6333", ":6334", ""]
+)
+async def test_an_address_without_a_host_or_a_port_is_refused_with_an_example(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="http://host:6333, or host:6334 by the gRPC port"):
+        async with open_qdrant(f"http://127.0.0.1:6333, {url}", 6334):
+            pass
+
+
 async def test_one_invalid_address_invalidates_the_list() -> None:
     with pytest.raises(InvalidRequest, match="TOOLSCRIPT_QDRANT_URL"):
         async with open_qdrant("http://127.0.0.1,", 6334):

@@ -10,11 +10,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.conftest import fresh_database
 from tests.e2e.terminals import in_a_terminal
+from tests.support.audit_entries import by_me
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.postgres.migrate import FOLDER, downgrade, known_revisions, schema_status, upgrade
 from toolscript.core.postgres.pool import Pool
-from toolscript.core.postgres.schema import REVISION, require_current_schema
+from toolscript.core.postgres.schema import BASELINE, REVISION, require_current_schema
+from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("SK-002")
 
@@ -79,6 +82,13 @@ async def test_a_program_runs_on_a_later_compatible_schema(postgres_url: str, po
     assert count_items(postgres_url) == 2
 
 
+def test_the_migration_of_an_empty_database_is_one_entry_of_the_audit(engines: Settings) -> None:
+    with fresh_database(engines, "template1") as url:
+        for _ in range(2):
+            assert toolscript(url, "migrate", "--no-skills").returncode == 0
+        assert by_me({"TOOLSCRIPT_POSTGRES_URL": url}, "schema.migrate") == [("schema.migrate", 1)]
+
+
 @pytest.mark.nightly
 def test_migrate_leaves_a_later_compatible_schema_unchanged(postgres_url: str, tmp_path: Path) -> None:
     migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=REVISION)
@@ -103,8 +113,8 @@ def test_a_later_incompatible_schema_is_rejected_in_one_line_with_a_hint(
 
 
 async def test_an_older_schema_must_be_migrated(postgres_url: str, pool: Pool) -> None:
-    downgrade(postgres_url, "0003")
-    with pytest.raises(SetupError, match="at 0003") as refused:
+    downgrade(postgres_url, BASELINE)
+    with pytest.raises(SetupError, match=f"at {BASELINE}") as refused:
         await require_current_schema(pool)
     assert refused.value.hint == "run `toolscript migrate`"
 
@@ -129,16 +139,16 @@ def test_an_older_program_does_not_undo_a_later_schema(postgres_url: str, tmp_pa
 
 
 def test_the_revisions_are_shown_with_what_is_applied(postgres_url: str) -> None:
-    downgrade(postgres_url, "0003")
+    downgrade(postgres_url, BASELINE)
     result = toolscript(postgres_url, "migrate", "--show")
     assert result.returncode == 0
-    assert "database: 0003" in result.stdout
-    assert ["applied" in line for line in result.stdout.splitlines() if line.startswith(("0003", "0004"))] == [
+    assert f"database: {BASELINE}" in result.stdout
+    assert ["applied" in line for line in result.stdout.splitlines() if line.startswith((BASELINE, "0016"))] == [
         True,
         False,
     ]
     data = json.loads(toolscript(postgres_url, "migrate", "--show", "--json").stdout)
-    assert (data["current"], data["needed"], data["is_newer"]) == ("0003", REVISION, False)
+    assert (data["current"], data["needed"], data["is_newer"]) == (BASELINE, REVISION, False)
     assert [row["id"] for row in data["revisions"]] == [revision.id for revision in known_revisions()]
 
 
@@ -160,7 +170,7 @@ def test_at_a_terminal_it_prompts_and_lists_what_is_undone(
     fill(postgres_url, tmp_path)
     environment = {**os.environ, "TOOLSCRIPT_POSTGRES_URL": postgres_url}
     with in_a_terminal(environment, tmp_path, "migrate", "--down-to", "base") as terminal:
-        terminal.expect("undoes 0001: Items, index versions and the dirty set")
+        terminal.expect(f"undoes {BASELINE}: The schema of catalog, documents and logs")
         terminal.expect("delete the data of these revisions permanently?")
         terminal.type(answer)
         is_done = terminal.ended() == 0
@@ -170,12 +180,12 @@ def test_at_a_terminal_it_prompts_and_lists_what_is_undone(
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("revision", "message"),
-    [("nonsense", "there is no revision 'nonsense'"), ("0004", "which is before 0004")],
+    [("nonsense", "there is no revision 'nonsense'"), (REVISION, f"which is before {REVISION}")],
 )
 def test_an_impossible_downgrade_is_rejected_in_one_line_with_a_hint(
     revision: str, message: str, postgres_url: str
 ) -> None:
-    downgrade(postgres_url, "0003")
+    downgrade(postgres_url, BASELINE)
     refused = toolscript(postgres_url, "migrate", "--down-to", revision, "--yes")
     error, hint = refused.stderr.splitlines()
     assert refused.returncode == 2

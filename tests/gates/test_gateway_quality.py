@@ -12,12 +12,12 @@ from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.core.values import silent
-from toolscript.eval.baselines import baselines_of
-from toolscript.eval.dataset import Dataset, EvalReport, read_dataset
-from toolscript.eval.gateway import GatewayEngine, PreparedItems, gateway_search
-from toolscript.eval.judging import evenly_spread, judge
 from toolscript.gateway.index import LocalIndex, analyse
 from toolscript.gateway.model import LocalQuery
+from toolscript_eval.baselines import baselines_of
+from toolscript_eval.dataset import Dataset, EvalReport, read_dataset
+from toolscript_eval.gateway import GatewayEngine, PreparedItems, gateway_search
+from toolscript_eval.judging import evenly_spread, judge
 
 pytestmark = pytest.mark.requirement("TS-003")
 

@@ -10,8 +10,8 @@ from benchmarks.tool_index import IndexingTimes, beyond_embedding, differences, 
 from toolscript.core.embedding.cache import DiskCachedEmbedder, VectorStore
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.items import Item
-from toolscript.eval.dataset import Dataset, read_dataset
-from toolscript.eval.judging import evenly_spread
+from toolscript_eval.dataset import Dataset, read_dataset
+from toolscript_eval.judging import evenly_spread
 
 pytestmark = pytest.mark.requirement("AP-002")
 

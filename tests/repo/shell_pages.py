@@ -59,7 +59,9 @@ def demo_environment(port: str) -> dict[str, str]:
 
 
 def service_environment(settings: Mapping[str, str], port: str) -> dict[str, str]:
-    return {**os.environ, **settings, "TOOLSCRIPT_PORT": port, "PATH": _path()}
+    # As our readers have it: `serve` follows the catalog.
+    usual = {"TOOLSCRIPT_SERVE_WORKER": "true"}
+    return {**os.environ, **settings, **usual, "TOOLSCRIPT_PORT": port, "PATH": _path()}
 
 
 def _without_settings() -> dict[str, str]:

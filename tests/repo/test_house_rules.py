@@ -8,7 +8,7 @@ import pytest
 
 from tests.repo.sources import ROOT, committed_files, functions, modules, name_of, own_lines, text_of
 
-MAX_LINES_OF_A_FUNCTION = 40
+MAX_LINES_OF_A_FUNCTION = 60
 CODE_FOLDERS = {"src", "benchmarks", "tests", "scripts"}
 READS_ENVIRONMENT = re.compile(r"src/toolscript/(core|gateway|server|client)/settings\b")
 NO_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "base", "misc"}
@@ -36,7 +36,7 @@ def findings(pattern: re.Pattern[str], files: list[Path]) -> list[str]:
     return result
 
 
-def test_no_function_is_longer_than_40_lines() -> None:
+def test_no_function_is_longer_than_60_lines() -> None:
     long = [
         f"{name}: {function.name} has {own_lines(function)} lines"
         for name, tree in modules()

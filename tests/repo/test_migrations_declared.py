@@ -3,7 +3,7 @@
 import re
 
 from toolscript.core.postgres.migrate import FOLDER, known_revisions
-from toolscript.core.postgres.schema import REVISION
+from toolscript.core.postgres.schema import BASELINE, REVISION
 
 DECLARED = re.compile(r'^oldest_code = "\d{4}"$', re.MULTILINE)
 
@@ -16,7 +16,8 @@ def test_every_migration_declares_the_oldest_code_that_it_serves() -> None:
 
 def test_revisions_are_numbers_of_four_digits_in_order_and_the_last_is_the_programs_own() -> None:
     ids = [known_revision.id for known_revision in known_revisions()]
-    assert ids == [f"{number:04}" for number in range(1, len(ids) + 1)]
+    assert ids[0] == BASELINE
+    assert ids == [f"{number:04}" for number in range(int(BASELINE), int(BASELINE) + len(ids))]
     assert ids[-1] == REVISION
 
 

@@ -53,14 +53,11 @@ def test_the_package_exports_exactly_these_names() -> None:
 def test_the_doubles_are_exactly_these() -> None:
     expected = {
         "HashEmbedder",
-        "MemoryActivity",
         "MemoryAssignments",
-        "MemoryTokenVerifier",
         "MemoryCatalog",
         "MemoryCatalogContents",
         "MemoryCurationRules",
         "MemoryDirtySet",
-        "MemoryDocumentVersions",
         "MemoryDocuments",
         "MemoryIndexes",
         "MemoryItemChanges",
@@ -69,13 +66,10 @@ def test_the_doubles_are_exactly_these() -> None:
         "MemoryRequestBudget",
         "MemorySearchLog",
         "MemorySkillVectors",
-        "MemorySpans",
         "MemorySuggestions",
         "MemorySyncJobs",
         "MemoryTaxonomy",
         "MemoryTenants",
-        "MemoryToolServers",
-        "WordReranker",
     }
     assert set(toolscript.testing.__all__) == expected
 

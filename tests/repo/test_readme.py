@@ -10,7 +10,6 @@ import pytest
 from tests.repo.shell_pages import (
     BLOCK,
     GATEWAY_PRELUDE,
-    ROOT,
     code_of,
     contains,
     demo_environment,
@@ -26,7 +25,6 @@ GATEWAY = section(README, "60 seconds with the gateway")
 DEMO = section(README, "60 seconds with the service")
 
 MAX_WORDS = 800
-LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 DEMO_PRELUDE = """
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 """
@@ -83,26 +81,3 @@ def test_the_overview_is_drawn_without_anything_from_elsewhere() -> None:
     assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
     assert re.findall(r"href|@import|<script|<image|<foreignObject|data:", picture) == []
     assert picture.count("http") == 1
-
-
-@pytest.mark.parametrize(
-    "path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-)
-def test_every_link_leads_to_a_file(path: Path) -> None:
-    missing = [link for link in LINK.findall(path.read_text("utf-8")) if not (path.parent / link).exists()]
-    assert missing == []
-
-
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
-def test_every_anchor_leads_to_a_heading(path: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", path.read_text("utf-8"))
-    lost = [
-        (name, anchor) for name, anchor in links if anchor not in anchors(path.parent / name if name else path)
-    ]
-    assert lost == []
-
-
-def anchors(path: Path) -> set[str]:
-    """Return the anchors that GitHub generates from headings."""
-    headings = re.findall(r"^#{1,6} (.+)$", path.read_text("utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

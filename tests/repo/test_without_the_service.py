@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.gateway.machines import mcp_server
 from tests.repo.sources import ROOT
-from toolscript.cli.app import MEASURING, YOURS
+from toolscript.cli.app import YOURS
 
 # Packages that `pip install toolscript` alone does not install.
 BLOCKER = """
@@ -163,7 +163,7 @@ def add(a: int, b: int) -> int:
 def mail(to: str) -> None:
     "Sends a mail"
 index = ToolIndex.from_tools([add, mail])
-print(index.model.name, index.search("sum of numbers").hits[0].name)
+print(index.model.name, index.search("add numbers").hits[0].name)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], env=bare, cwd=tmp_path, capture_output=True, text=True, check=False
@@ -178,13 +178,28 @@ def test_the_lock_of_the_gateway_has_none_of_the_libraries_of_the_extras() -> No
     assert OF_EXTRAS & set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE)) == set()
 
 
-def test_help_has_three_panels(bare: dict[str, str]) -> None:
+def test_help_has_two_panels(bare: dict[str, str]) -> None:
     output = subprocess.run(
         [sys.executable, "-m", "toolscript", "--help"], env=bare, capture_output=True, text=True, check=True
     ).stdout
-    _, *panels = re.split(r"^(?:Your tools|The service .*|Measuring):$", output, flags=re.MULTILINE)
-    yours, service, measuring = (re.findall(r"^  ([a-z-]+)  ", panel, re.MULTILINE) for panel in panels)
+    _, *panels = re.split(r"^(?:Your tools|The service .*):$", output, flags=re.MULTILINE)
+    yours, service = (re.findall(r"^  ([a-z-]+)  ", panel, re.MULTILINE) for panel in panels)
     assert yours == [*YOURS]
     assert {"serve", "worker", "sync", "skills"} <= {*service}
-    assert measuring == [*MEASURING]
     assert "..." not in "".join(panels)
+
+
+def test_eval_names_the_program_that_measures_quality(bare: dict[str, str]) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "toolscript", "eval", "--dataset", "my set", "--json"],
+        env=bare,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    error = json.loads(ended.stderr)["error"]
+    assert "toolscript-eval" in error["message"]
+    hint = error["details"]["hint"]
+    assert "pip install toolscript-eval" in hint
+    assert "`toolscript-eval --dataset 'my set' --json`" in hint

@@ -1,4 +1,4 @@
-"""activity and savings: what the gateway did, and the tokens that it saved."""
+"""activity: what the gateway did."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.options import AsJson, ConfigFile, DataDir, Yes, flags
+from toolscript.cli.options import AsJson, DataDir, Yes, flags
 from toolscript.cli.output import (
     NOTHING_FOUND,
     colour_wanted,
@@ -27,7 +27,6 @@ from toolscript.gateway.activity import Action, ActivityFilter, Outcome, Record,
 
 if TYPE_CHECKING:
     from toolscript.gateway.history import History
-    from toolscript.gateway.savings import ClientSavings, SavingsReport
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1_000
 LOOK_SECONDS = 0.5
@@ -36,11 +35,6 @@ NOTHING = "nothing is logged"
 
 
 def activity_commands(app: typer.Typer) -> None:
-    _activity(app)
-    _savings(app)
-
-
-def _activity(app: typer.Typer) -> None:
     @app.command()
     def activity(
         follow: Annotated[
@@ -140,82 +134,3 @@ def size_text(size: int) -> str:
     if size < 1_000:
         return f"{size} B"
     return f"{size / 1e3:,.1f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"
-
-
-def _savings(app: typer.Typer) -> None:
-    @app.command()
-    def savings(
-        days: Annotated[int, typer.Option(min=1, max=3_650, help="Sessions that began in so many days.")] = 30,
-        exact: Annotated[
-            bool,
-            typer.Option(
-                "--exact", help="Count the tools of now with o200k (pip install rs-bpe), not by an estimate."
-            ),
-        ] = False,
-        config: ConfigFile = None,
-        data_dir: DataDir = None,
-        as_json: AsJson = False,
-    ) -> None:
-        """Show the tokens that MCP clients saved: those of listing all tools, against those of using ours.
-
-        Exit code 1: no session is logged.
-        """
-        from toolscript.gateway.savings import savings
-
-        report = savings(flags=flags(config=config, data_dir=data_dir), days=days, exact=exact)
-        show(_savings_json(report), _savings_text(report), as_json=as_json)
-        if not report.total.sessions:
-            raise typer.Exit(NOTHING_FOUND)
-
-
-def _savings_json(report: "SavingsReport") -> dict[str, object]:
-    return {
-        "days": report.days,
-        "clients": [_client_json(row) for row in report.clients],
-        "total": _client_json(report.total),
-        "counted": report.counted,
-        "unmeasured_sessions": report.unmeasured,
-    }
-
-
-def _client_json(row: "ClientSavings") -> dict[str, object]:
-    tokens = {
-        "listed_tokens": row.listed,
-        "own_tokens": row.own,
-        "used_tokens": row.used,
-        "saved_tokens": row.saved,
-    }
-    return {
-        "client": row.client,
-        "sessions": row.sessions,
-        "requests": row.requests,
-        **tokens,
-        "saved_share": row.share,
-    }
-
-
-def _savings_text(report: "SavingsReport") -> str:
-    if not report.total.sessions:
-        return f"no session of an MCP client in {report.days} days"
-    rows = [*report.clients, *([report.total] if len(report.clients) > 1 else [])]
-    head = ["Client", "Sessions", "Requests", "All tools", "Our tools", "Requests and answers", "Saved"]
-    cells = [
-        [
-            row.client,
-            f"{row.sessions:,}",
-            f"{row.requests:,}",
-            *(f"{tokens:,}" for tokens in (row.listed, row.own, row.used)),
-            f"{row.saved:,}{'' if row.share is None else f' ({row.share:.0%})'}",
-        ]
-        for row in rows
-    ]
-    left_out = (
-        f"\n{report.unmeasured:,} sessions are left out: their tools were not measured."
-        if report.unmeasured
-        else ""
-    )
-    return (
-        f"{table(head, cells, colour=colour_wanted())}\n\n"
-        f"Tokens in {report.days} days, {report.counted}. Each session counts a list of tools once, although a "
-        f"model reads it again in every request.{left_out}"
-    )

@@ -1,16 +1,17 @@
 """The commands and their help page. Each command parses its options, calls a service and prints the result."""
 
 import gc
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, flags
-from toolscript.cli.output import json_text, progress, say, show, table
+from toolscript.cli.output import is_watched, json_text, progress, say, show, table
 from toolscript.core.errors import ERROR_TABLE, InvalidRequest, SetupError, ToolscriptError, envelope_of
 from toolscript.core.version import __version__
 
@@ -36,15 +37,12 @@ YOURS = (
     "mcp",
     "gateway",
     "activity",
-    "savings",
     "secrets",
     "config",
     "doctor",
 )
-MEASURING = ("eval",)
 YOURS_PANEL = "Your tools"
 SERVICE_PANEL = "The service (pip install 'toolscript[service]')"
-MEASURING_PANEL = "Measuring"
 MAX_SENTENCE = 200
 # Of the engines, which only the service has.
 SERVICE_PREFIXES = ("TOOLSCRIPT_POSTGRES_", "TOOLSCRIPT_QDRANT_", "TOOLSCRIPT_MONGO_")
@@ -56,8 +54,8 @@ COMMAND_HINTS = {
 }
 
 
-class ThreePanels(TyperGroup):
-    """Help with three panels of commands, each command with its complete first sentence."""
+class TwoPanels(TyperGroup):
+    """Help with two panels of commands, each command with its complete first sentence."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
@@ -66,8 +64,8 @@ class ThreePanels(TyperGroup):
             for name, command in commands.items()
             if command and not command.hidden
         }
-        service = [name for name in sentences if name not in (*YOURS, *MEASURING)]
-        panels = {YOURS_PANEL: YOURS, SERVICE_PANEL: service, MEASURING_PANEL: MEASURING}
+        service = [name for name in sentences if name not in YOURS]
+        panels = {YOURS_PANEL: YOURS, SERVICE_PANEL: service}
         for heading, names in panels.items():
             with formatter.section(heading):
                 formatter.write_dl([(name, sentences[name]) for name in names if name in sentences])
@@ -80,7 +78,7 @@ def build_cli(only: str = "") -> typer.Typer:
     """
     app = typer.Typer(
         name="toolscript",
-        cls=ThreePanels,
+        cls=TwoPanels,
         help="Search for AI agents: the right tool for a request in plain words.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -171,6 +169,12 @@ def _add_index(app: typer.Typer) -> None:
     add_reindex(app)
 
 
+def _add_audit(app: typer.Typer) -> None:
+    from toolscript.cli.audit import audit_commands
+
+    app.add_typer(audit_commands(), name="audit")
+
+
 def _add_catalog(app: typer.Typer) -> None:
     from toolscript.cli.library import library_commands
     from toolscript.cli.skills import skill_commands
@@ -184,6 +188,12 @@ def _add_catalog(app: typer.Typer) -> None:
     app.add_typer(tool_commands(), name="tools")
 
 
+def _add_backup(app: typer.Typer) -> None:
+    from toolscript.cli.backup import backup_commands
+
+    backup_commands(app)
+
+
 def _add_documents(app: typer.Typer) -> None:
     from toolscript.cli.documents import document_commands
     from toolscript.cli.tenants import tenant_commands
@@ -193,9 +203,14 @@ def _add_documents(app: typer.Typer) -> None:
 
 
 def _add_eval(app: typer.Typer) -> None:
-    from toolscript.cli.evaluate import evaluate_commands
-
-    app.add_typer(evaluate_commands(), name="eval")
+    @app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+    def eval(context: typer.Context) -> None:  # noqa: A001
+        """Name the program that measures search quality."""
+        arguments = shlex.join(["toolscript-eval", *context.args])
+        raise InvalidRequest(
+            "search quality is measured by a program of its own, toolscript-eval",
+            hint=f"pip install toolscript-eval, then run `{arguments}`",
+        )
 
 
 def run(app: typer.Typer) -> None:
@@ -334,10 +349,13 @@ def _examine_service(*, repair: bool, as_json: bool) -> bool:
 
 def _examine_gateway(data: Mapping[str, object], *, as_json: bool) -> bool:
     from toolscript.cli.gateway_tables import show_findings
+    from toolscript.core.mcp_client.model import without_server_output
     from toolscript.gateway.doctor import examine
 
     with progress() as on_progress:
         findings = examine(flags=data, on_progress=on_progress)
+    if not is_watched():
+        findings = [replace(finding, message=without_server_output(finding.message)) for finding in findings]
     show_findings(findings, as_json=as_json)
     if not as_json and any(finding.code == "NO_SERVERS" for finding in findings) and _has_service_settings():
         say("hint: this checked the gateway; `toolscript doctor --index` checks the service")
@@ -384,7 +402,7 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("curation",): _add_curation,
     ("rules",): _add_rules,
     ("mcp", "gateway"): _add_gateway,
-    ("activity", "savings"): _add_activity,
+    ("activity",): _add_activity,
     ("trust",): _add_trust,
     ("review",): _add_review,
     ("login", "logout"): _add_signin,
@@ -395,6 +413,8 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("worker",): _add_worker,
     ("serve",): _add_serve,
     ("sources", "library", "changes", "skills", "tools"): _add_catalog,
+    ("audit",): _add_audit,
     ("documents", "tenants"): _add_documents,
+    ("backup", "restore"): _add_backup,
     ("eval",): _add_eval,
 }

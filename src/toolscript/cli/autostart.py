@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, Port, flags
-from toolscript.cli.output import harmless, say, show
+from toolscript.cli.output import harmless, show
 
 if TYPE_CHECKING:
     from toolscript.gateway.autostart import AutostartPlan
@@ -49,10 +49,8 @@ def add_autostart(group: typer.Typer) -> None:
             show(_data(plan, written=False), text, as_json=as_json)
             return
         done = autostart.uninstall(flags=options)
-        for path in done.kept:
-            say(f"{path} was changed since, and stays")
         text = f"the gateway starts at login no more: {done.plan.path} is gone"
-        show(_data(done.plan, written=True), f"{text}" if not done.kept else "not all is gone", as_json=as_json)
+        show(_data(done.plan, written=True), text, as_json=as_json)
 
 
 def _show_preview(plan: "AutostartPlan", *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli.options import AsJson, ConfigFile, flags
-from toolscript.cli.output import colour_wanted, say, show, table
+from toolscript.cli.output import colour_wanted, require_person, say, show, table
 
 if TYPE_CHECKING:
     from toolscript.core.retrieval.curation import Rule
@@ -84,6 +84,7 @@ def _remove(group: typer.Typer) -> None:
         from toolscript.gateway.config.curation import rule_to_json
         from toolscript.gateway.curation import remove_rule
 
+        require_person("a rule", f"toolscript curation remove {number}")
         file, rule = remove_rule(flags(config=config), number)
         data = {"file": str(file.path), "removed": rule_to_json(rule)}
         show(data, f"removed from {file.path}: {described(rule)}", as_json=as_json)
@@ -94,6 +95,7 @@ def _add(written: dict[str, object], config: "ConfigFile", *, as_json: bool) -> 
     from toolscript.gateway.curation import add_rule
 
     rule = rule_of(written)
+    require_person("a rule", f"toolscript curation {rule.kind}")
     file = add_rule(flags(config=config), rule)
     show(
         {"file": str(file.path), "added": rule_to_json(rule)},

@@ -1,8 +1,10 @@
 """`toolscript gateway`, `mcp`, `config` and `trust`: run the gateway, and manage its config files."""
 
+import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -13,10 +15,20 @@ import typer
 from toolscript.cli.autostart import add_autostart
 from toolscript.cli.gateway_tables import show_servers
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, Model, Port, flags
-from toolscript.cli.output import NOTHING_FOUND, colour_wanted, printable, say, show, table
-from toolscript.core.errors import InvalidRequest
+from toolscript.cli.output import (
+    NOTHING_FOUND,
+    colour_wanted,
+    is_watched,
+    printable,
+    require_person,
+    say,
+    show,
+    spelled_out,
+    table,
+)
+from toolscript.core.errors import NotFound
 from toolscript.core.mcp_client.model import ServerStatus
-from toolscript.gateway.json import health_to_json
+from toolscript.gateway.json import health_to_json, without_words
 
 if TYPE_CHECKING:
     from toolscript.gateway.model import GatewayHealth
@@ -80,6 +92,9 @@ def _import(group: typer.Typer) -> None:
             head = ["Server", "From", "Started by", "What happens"]
             sys.stdout.write(table(head, [list(row) for row in rows], colour=colour_wanted()) + "\n")
         wanted = bool(plan.added) and not dry_run
+        if wanted and project and yes:
+            # They count as the user's own from then on, which need no trust.
+            require_person("an import from a project", "toolscript config import --project")
         agreed = wanted and _agrees(f"write {len(plan.added)} to {plan.target}?", yes)
         asks = _how_to_agree() if wanted else ""
         written = apply_import(plan) if agreed else ()
@@ -123,7 +138,8 @@ def _connect(group: typer.Typer) -> None:
         client: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
         undo: Annotated[bool, typer.Option("--undo", help="Remove our entry again.")] = False,
         http: Annotated[
-            bool, typer.Option("--http", help="Write the address and the token of the running gateway.")
+            bool,
+            typer.Option("--http", help="Write the running gateway's address, and a token for this client alone."),
         ] = False,
         direct: Annotated[
             bool,
@@ -175,7 +191,7 @@ def trust_command(app: typer.Typer) -> None:
         ] = None,
         yes: Annotated[
             bool,
-            typer.Option("--yes", "-y", help="Trust it without asking: for scripts, once a person reviewed it."),
+            typer.Option("--yes", "-y", help="Trust it without a question, in a terminal."),
         ] = False,
         forget: Annotated[bool, typer.Option("--forget", help="Revoke the trust.")] = False,
         listed: Annotated[bool, typer.Option("--list", help="Show which files are trusted.")] = False,
@@ -195,7 +211,8 @@ def trust_command(app: typer.Typer) -> None:
             say(NONE_HERE)
             raise typer.Exit(NOTHING_FOUND)
         _show_question(question)
-        trusted = yes or _confirm(f"trust {question.path}?")
+        require_person(f"trust in {question.path}", "toolscript trust", asks=not yes)
+        trusted = yes or typer.confirm(f"trust {question.path}?", err=True)
         decide_trust(question, trusted=trusted)
         text = f"trusted: {question.path}" if trusted else "not trusted: none of its servers is started"
         show({"file": str(question.path), "trusted": trusted}, text, as_json=as_json)
@@ -228,20 +245,11 @@ def say_untrusted(flags: Mapping[str, object]) -> None:
 
 def _show_question(question: "TrustQuestion") -> None:
     for start in question.starts:
-        say(f"  {printable(start.server)}: {printable(start.start)}")
+        say(f"  {spelled_out(start.server)}: {spelled_out(start.start)}")
         if start.given:
-            say(f"      given: {printable(start.given)}")
+            say(f"      given: {spelled_out(start.given)}")
     if not question.starts:
         say("it names no server")
-
-
-def _confirm(question: str) -> bool:
-    if not _is_terminal():
-        # No word of `--yes`: an agent that reads this must not trust a file in place of its user.
-        raise InvalidRequest(
-            "there is no terminal to ask in", hint="a person must review it: run `toolscript trust` in a terminal"
-        )
-    return typer.confirm(question, err=True)
 
 
 def _is_terminal() -> bool:
@@ -285,10 +293,29 @@ def serve_commands(app: typer.Typer) -> None:
         alone: Alone = False,
     ) -> None:
         """Serve one MCP client over stdin and stdout: tools to find and call all others, prompts and resources."""
-        from toolscript.gateway.serve import serve_stdio
+        from toolscript.gateway.bridge import run_bridge
+        from toolscript.gateway.bridge_place import BridgeSettings
+        from toolscript.gateway.settings import environment, load_gateway_settings
 
-        options = flags(config=config, data_dir=data_dir, model=model, alone=alone)
-        serve_stdio(flags=options, direct=direct)
+        given = flags(config=config, data_dir=data_dir, model=model, alone=alone)
+        load_gateway_settings(given)
+        words = {name: str(value) for name, value in given.items() if value}
+        run_bridge(BridgeSettings({**words, "direct": "yes" if direct else ""}, environment()))
+
+
+def _say_ready(url: str, token: str = "", *, as_json: bool) -> None:
+    if token:
+        say_json = json.dumps({"url": url, "token": token})
+        sys.stdout.write(f"{say_json}\n")
+    else:
+        show({"url": url, "mcp": f"{url}/mcp"}, f"gateway at {url}, MCP at {url}/mcp", as_json=as_json)
+    # The process keeps running: a reader of a file or a pipe would not see the line until it ends.
+    sys.stdout.flush()
+
+
+def _as_seen(health: "GatewayHealth") -> "GatewayHealth":
+    """Return it without what servers said, unless a person reads it."""
+    return health if is_watched() else replace(health, servers=tuple(without_words(health.servers)))
 
 
 def _gateway() -> typer.Typer:
@@ -306,31 +333,37 @@ def _gateway() -> typer.Typer:
         on_demand: Annotated[
             bool, typer.Option("--on-demand", hidden=True, help="For a client that found none running.")
         ] = False,
+        private: Annotated[
+            bool, typer.Option("--private", hidden=True, help="For the process that starts it, until it ends.")
+        ] = False,
         as_json: AsJson = False,
     ) -> None:
         """Start the gateway, on loopback only. Ctrl-C or `toolscript gateway stop` stops it."""
 
-        def on_ready(url: str) -> None:
-            show({"url": url, "mcp": f"{url}/mcp"}, f"gateway at {url}, MCP at {url}/mcp", as_json=as_json)
-            # The process keeps running: a reader of a file or a pipe would not see the line until it ends.
-            sys.stdout.flush()
-
         from toolscript.gateway import daemon
 
         options = flags(config=config, data_dir=data_dir, model=model, port=port)
-        daemon.start(flags=options, on_ready=on_ready, background=background, on_demand=on_demand)
+        kind = {"background": background, "on_demand": on_demand, "private": private}
+        daemon.start(flags=options, on_ready=partial(_say_ready, as_json=as_json), **kind)
 
     @group.command()
     def status(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Show the state of the gateway, and of the servers of these config files. Exit code 1: none runs."""
         from toolscript.gateway import daemon
+        from toolscript.gateway.savings import DAYS, savings
 
         running, health = daemon.status(flags=flags(config=config, data_dir=data_dir))
         if health is None:
             show({"running": False}, "no gateway is running for this data folder", as_json=as_json)
             raise typer.Exit(NOT_RUNNING)
+        health = _as_seen(health)
         data = {"running": True, "url": running and running.url, **health_to_json(health)}
-        show(data, _status_line(health), as_json=as_json)
+        lines = [_status_line(health)]
+        if not health.activity:
+            done = savings(flags=flags(config=config, data_dir=data_dir))
+            data["usage"] = {"days": DAYS, **vars(done.usage), "saved_tokens": done.saved_tokens}
+            lines.append(str(done))
+        show(data, "\n".join(lines), as_json=as_json)
         if not as_json:
             show_servers(health.servers)
         if health.activity:
@@ -345,6 +378,7 @@ def _gateway() -> typer.Typer:
         show({"stopped": stopped.pid}, f"stopped the gateway at {stopped.url}", as_json=as_json)
 
     _env(group)
+    _clients(group)
     add_autostart(group)
     return group
 
@@ -382,19 +416,56 @@ def _first_names(names: Sequence[str]) -> str:
 
 def _env(group: typer.Typer) -> None:
     @group.command()
-    def env(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-        """Print address and token of the running gateway, for a shell to read. Exit code 1: none runs.
+    def env(
+        client: Annotated[str, typer.Option(help="Name of the client that the token is for.")] = "shell",
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Print the address of the running gateway and a client's token, for a shell. Exit code 1: none runs.
 
-        In a folder whose config file names servers, the address is that of the folder's servers.
+        The token finds, lists and calls tools. In a folder whose config file names servers, the address is that of
+        the folder's servers.
         """
+        from toolscript.gateway.client_configs import client_tokens
         from toolscript.gateway.daemon import find_workspace
 
         running = find_workspace(flags=flags(config=config, data_dir=data_dir))
         if running is None:
             say("no gateway is running for this data folder\nhint: `toolscript gateway start` starts one")
             raise typer.Exit(NOT_RUNNING)
+        token = client_tokens(flags=flags(data_dir=data_dir)).of(client)
         lines = [
             f"export TOOLSCRIPT_GATEWAY_URL={running.url}",
-            f"export TOOLSCRIPT_GATEWAY_TOKEN={shlex.quote(running.token)}",
+            f"export TOOLSCRIPT_GATEWAY_TOKEN={shlex.quote(token)}",
         ]
-        show({"url": running.url, "token": running.token}, "\n".join(lines), as_json=as_json)
+        show({"url": running.url, "token": token}, "\n".join(lines), as_json=as_json)
+
+
+def _clients(group: typer.Typer) -> None:
+    @group.command()
+    def clients(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+        """List the clients that have a token of their own, never a token. Exit code 1: none has."""
+        from toolscript.gateway.client_configs import client_tokens
+
+        found = [token.to_json() for token in client_tokens(flags=flags(data_dir=data_dir)).all()]
+        rows = [[printable(str(token["client"])), str(token["created_at"])] for token in found]
+        text = table(["Client", "Since"], rows, colour=colour_wanted()) if rows else "no client has a token"
+        show({"clients": found}, text, as_json=as_json)
+        if not found:
+            raise typer.Exit(NOTHING_FOUND)
+
+    @group.command()
+    def revoke(
+        client: Annotated[str, typer.Argument(help="Name of the client in `gateway clients`.")],
+        data_dir: DataDir = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Make a client's token void, at once. Its calls and searches stay in the log."""
+        from toolscript.gateway.client_configs import client_tokens
+
+        if not client_tokens(flags=flags(data_dir=data_dir)).revoke(client):
+            raise NotFound(
+                f"no client called {printable(client)} has a token", hint="`toolscript gateway clients` lists them"
+            )
+        show({"revoked": client}, f"revoked the token of {printable(client)}", as_json=as_json)

@@ -7,11 +7,18 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table, table_by_step
-from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
+from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.signatures import signature
 from toolscript.gateway.approvals import HELD_UNTIL, Review
-from toolscript.gateway.model import HOW_TO_GET_SERVERS, LOWER_THRESHOLD, LocalAnswer, LocalHit
+from toolscript.gateway.model import (
+    HOW_TO_GET_SERVERS,
+    LOWER_THRESHOLD,
+    LocalAnswer,
+    LocalHit,
+    LocalStep,
+    WordMatch,
+)
 from toolscript.gateway.rules import Basis, claimed_risk
 
 if TYPE_CHECKING:
@@ -23,12 +30,14 @@ MAX_WORDS = 8
 
 def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
     if answer.all_hits:
-        sys.stdout.write(_hits_table(answer) + "\n")
+        sys.stdout.write(_table(answer, answer.hits) + "\n")
         for hit in answer.all_hits if explain else ():
             sys.stdout.write(f"\n{_explained(hit, semantic=answer.semantic)}\n")
         say_if_a_guess(answer)
     else:
-        _say_nothing_found(answer, explain=explain)
+        _show_guesses(answer, explain=explain)
+    if explain and answer.read_as:
+        say(f"read as: {printable(answer.read_as)}")
     for rule in answer.rules if explain else ():
         say(f"rule: {printable(rule)}")
     if answer.hint:
@@ -38,18 +47,34 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
             say("hint: `toolscript review list` names what is held")
 
 
-def _hits_table(answer: LocalAnswer) -> str:
-    """Return the hits; those of a request for several things by step."""
+def _table(answer: LocalAnswer, hits: Sequence[LocalHit]) -> str:
+    """Return the hits or the nearest; those of a request for several things by step."""
     head = ["Tool", "Confidence", "Reason"]
     if not answer.steps:
-        return table(head, list(map(_row, answer.hits)), colour=colour_wanted())
-    return table_by_step(head, [(step.query, [*map(_row, step.hits)]) for step in answer.steps])
+        return table(head, [*map(_row, hits)], colour=colour_wanted())
+    return table_by_step(head, [(step.query, _rows_of_step(step)) for step in answer.steps])
+
+
+def _rows_of_step(step: LocalStep) -> list[list[str]]:
+    """Return the hits of a step, or the nearest tools, marked."""
+    if step.hits:
+        return [*map(_row, step.hits)]
+    return [[*cells, f"a guess: {reason}"] for *cells, reason in map(_row, step.near_misses)]
 
 
 def _row(hit: LocalHit) -> list[str]:
     deprecated = " (deprecated)" if hit.deprecated else ""
-    also = f" (also {', '.join(hit.also)})" if hit.also else ""
+    also = _also(hit) if hit.also else ""
     return [_name(hit.item), f"{hit.confidence:.2f}", f"{hit.reason}{deprecated}{also}"]
+
+
+def _also(hit: LocalHit) -> str:
+    def named(name: str) -> str:
+        path = hit.paths.get(name.partition(SEPARATOR)[0])
+        return f"{name} for {path}" if path else name
+
+    own = hit.paths.get(hit.item.server)
+    return f" ({f'for {own}; ' if own else ''}also {', '.join(map(named, hit.also))})"
 
 
 def say_if_a_guess(answer: LocalAnswer) -> None:
@@ -59,15 +84,18 @@ def say_if_a_guess(answer: LocalAnswer) -> None:
         say(f"no good match: the best of these is a guess{unmatched and f'; {unmatched}'}")
 
 
-def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
+def _show_guesses(answer: LocalAnswer, *, explain: bool) -> None:
+    """Say that nothing was found, and show the nearest tools as hits are shown."""
     is_near = answer.is_below_threshold
     verdict = f"none reaches {answer.threshold:g}" if is_near else "no good match"
     say(f"No tools found matching query {printable(answer.query)!r}: {verdict}")
-    for miss in answer.near_misses:
-        say(f"  nearest: {printable(_name(miss.item))} ({miss.confidence:.2f})")
     # Without near misses, the words are not the cause.
     if answer.near_misses and not is_near and (unmatched := _unmatched(answer)):
         say(f"  {unmatched}")
+    if answer.near_misses:
+        say("the nearest:" if is_near else "the nearest, which are guesses:")
+        # Results alone go to the standard output.
+        say(_table(answer, answer.near_misses))
     for miss in answer.near_misses if explain else ():
         say(f"\n{_explained(miss, semantic=answer.semantic)}")
 
@@ -85,7 +113,7 @@ def _explained(hit: LocalHit, *, semantic: bool) -> str:
     scores = (
         f"semantic {semantic_score}, words {parts.words:.2f}, name {parts.fuzzy:.2f}, capability {parts.boost:.2f}"
     )
-    matched = ", ".join(f"{match.word} in {match.field}" for match in parts.matched) or "no word"
+    matched = ", ".join(map(_matched, parts.matched)) or "no word"
     contributions = ", ".join(f"{name} {value:+.2f}" for name, value in parts.contributions.items()) or "nothing"
     lines = [
         printable(_name(hit.item)),
@@ -94,9 +122,14 @@ def _explained(hit: LocalHit, *, semantic: bool) -> str:
         f"  {scores}",
         f"  matched: {printable(matched)}",
         f"  score: {printable(contributions)}",
+        *([] if parts.probability is None else [f"  probability: {parts.probability:.2f}"]),
         *([f"  risk: {hit.risk.shown}"] if hit.risk else []),
     ]
     return "\n".join(lines)
+
+
+def _matched(match: WordMatch) -> str:
+    return f"{match.word}{f' as {match.read_as}' if match.read_as else ''} in {match.field}"
 
 
 def show_servers(states: Sequence[ServerState]) -> None:
@@ -121,9 +154,6 @@ def show_servers(states: Sequence[ServerState]) -> None:
 
 def show_items(items: Sequence[Item], held: Sequence[Review] = ()) -> None:
     """Print the items, and those that are held after them, without a word of their definitions."""
-    if not items and not held:
-        say("the servers offer nothing\nhint: `toolscript list-servers` shows their state")
-        return
     rows = [[_name(item), item.kind, printable(item.description)[:MAX_DESCRIBED], _claim(item)] for item in items]
     rows += [[printable(review.tool), review.kind, f"(held: {review.status})", ""] for review in held]
     sys.stdout.write(table(["Tool", "Kind", "Description", "Risk"], rows, colour=colour_wanted()) + "\n")

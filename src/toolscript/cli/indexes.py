@@ -137,7 +137,19 @@ Share = Annotated[
 Rollback = Annotated[
     bool, typer.Option("--rollback", help="Documents: make the previous index live again, including later writes.")
 ]
+Anew = Annotated[
+    bool,
+    typer.Option("--anew", help="Documents: build it also if nothing changes, to leave behind what was erased."),
+]
 Cancel = Annotated[bool, typer.Option("--cancel", help="Documents: discard the index that is being built.")]
+BeginEmpty = Annotated[
+    bool,
+    typer.Option(
+        "--begin-empty",
+        help="Documents: their index is lost, without a backup: begin with an empty one. Asks for confirmation.",
+    ),
+]
+YesEmpty = Annotated[bool, typer.Option("--yes", help="With --begin-empty: do not ask for confirmation.")]
 DropPrevious = Annotated[
     bool,
     typer.Option("--drop-previous", help="Only remove the previous index (knowledge: after the build)."),
@@ -153,7 +165,10 @@ def add_reindex(app: typer.Typer) -> None:
         own_shards: OwnShards = None,
         share: Share = 0.5,
         rollback: Rollback = False,
+        anew: Anew = False,
         cancel: Cancel = False,
+        begin_empty: BeginEmpty = False,
+        yes: YesEmpty = False,
         drop_previous: DropPrevious = False,
         as_json: AsJson = False,
     ) -> None:
@@ -161,7 +176,7 @@ def add_reindex(app: typer.Typer) -> None:
 
         Searches and writes continue meanwhile. Resumable: run it again after an interruption.
         """
-        if model or shards is not None or own_shards or rollback or cancel:
+        if model or shards is not None or own_shards or rollback or anew or cancel or begin_empty:
             _require_documents(product)
         from toolscript.server import indexing, library, reindex_documents
 
@@ -172,6 +187,8 @@ def add_reindex(app: typer.Typer) -> None:
                 result = library.reindex_library(drop_previous=drop_previous, on_progress=on_progress)
             elif drop_previous or cancel:
                 result = reindex_documents.drop_document_version(building=cancel)
+            elif begin_empty:
+                result = reindex_documents.begin_empty_documents(lambda question: confirm(question, yes=yes))
             elif rollback:
                 result = reindex_documents.roll_back_documents(share=share, on_progress=on_progress)
             else:
@@ -180,6 +197,7 @@ def add_reindex(app: typer.Typer) -> None:
                     shards=shards,
                     own_shards=_own_shards(own_shards or []),
                     share=share,
+                    anew=anew,
                     on_progress=on_progress,
                 )
         show(result, _text(result), as_json=as_json)

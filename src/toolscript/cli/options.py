@@ -43,7 +43,7 @@ Port = Annotated[
     typer.Option(help="Port to listen on, 0 for a free one (TOOLSCRIPT_GATEWAY_PORT).", min=0, max=65535),
 ]
 
-WORKER_HINT = "hint: run `toolscript worker --drain`, unless a worker is running"
+WORKER_HINT = "hint: run `toolscript worker --drain`, unless `toolscript serve` is running"
 
 Query = Annotated[str, typer.Argument(help="What the tool should do, in plain words.")]
 RoutingStrategy = Annotated[

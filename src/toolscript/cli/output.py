@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from toolscript.core.errors import InvalidRequest
+from toolscript.core.errors import Forbidden, InvalidRequest
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.values import OnProgress, Progress
 
@@ -74,6 +74,11 @@ def printable(text: str) -> str:
     return " ".join(harmless(text).split())
 
 
+def spelled_out(text: str) -> str:
+    """Return one line that hides nothing: what would not be shown is written as its number, `[U+001B]`."""
+    return "".join(char if is_harmless(char) else f"[U+{ord(char):04X}]" for char in text)
+
+
 def harmless(text: str) -> str:
     """Remove these characters, but keep the lines."""
     return "".join(char if char == "\n" or is_harmless(char) else " " for char in text)
@@ -107,6 +112,24 @@ class _Colour:
 
 def allow_colour(allowed: bool) -> None:
     _Colour.allowed = allowed
+
+
+def is_watched() -> bool:
+    """Return whether a person sees what is printed: some of it goes to a terminal, which agents' shells lack."""
+    return sys.stdout.isatty() or sys.stderr.isatty()
+
+
+def require_person(what: str, command: str, *, asks: bool = False) -> None:
+    """Refuse what a person decides where none is: agents' shells have no terminal, and no option takes its place.
+
+    `asks`: the decision is typed. The message is for an agent, which is to ask its user.
+    """
+    if sys.stderr.isatty() and (sys.stdin.isatty() or not asks):
+        return
+    raise Forbidden(
+        f"{what} is decided by a person, and there is no terminal to ask in",
+        hint=f"ask the user to run `{command}` in a terminal",
+    )
 
 
 def colour_wanted() -> bool:

@@ -1,6 +1,5 @@
 """`toolscript review`: new and changed tools, how they differ from what was approved, and a person's decision."""
 
-import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -8,9 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, flags
-from toolscript.cli.output import NOTHING_FOUND, colour_wanted, harmless, printable, progress, say, show, table
+from toolscript.cli.output import (
+    NOTHING_FOUND,
+    colour_wanted,
+    harmless,
+    printable,
+    progress,
+    require_person,
+    say,
+    show,
+    table,
+)
 from toolscript.core.errors import InvalidRequest, NotFound
-from toolscript.gateway.approvals import PERSON_REVIEWS, Decision, Review, difference_of, review_shown
+from toolscript.gateway.approvals import Decision, Review, difference_of, review_shown
 
 if TYPE_CHECKING:
     from toolscript.gateway.model import Gateway
@@ -22,9 +31,7 @@ NOTHING = "everything that your servers offer is approved"
 Names = Annotated[list[str] | None, typer.Argument(help="Tools as server__tool, or digests of reviews.")]
 OfServer = Annotated[str, typer.Option("--server", help="All of this server.")]
 All = Annotated[bool, typer.Option("--all", help="All of every server.")]
-Agreed = Annotated[
-    bool, typer.Option("--yes", "-y", help="Decide without asking: for scripts, once a person reviewed it.")
-]
+Agreed = Annotated[bool, typer.Option("--yes", "-y", help="Decide without a question, in a terminal.")]
 
 
 def review_commands() -> typer.Typer:
@@ -87,8 +94,10 @@ def _decide(group: typer.Typer, decision: Decision) -> None:
     ) -> None:
         options = flags(config=config, data_dir=data_dir, alone=alone)
         reviews = _chosen(_reviews(options), names or [], server, all_=all_)
+        require_person(f"what to {decision} of tools", f"toolscript review {decision}", asks=not yes)
         if not yes:
-            _require_agreement(decision, reviews)
+            say("\n\n".join(map(_text, reviews)))
+            typer.confirm(f"{decision.value} {len(reviews)}?", abort=True, err=True)
         digests = [review.digest for review in reviews]
 
         async def ask(gateway: "Gateway") -> Sequence[Review]:
@@ -102,14 +111,6 @@ def _decide(group: typer.Typer, decision: Decision) -> None:
     effect = "release them" if decision is Decision.APPROVE else "keep them out until they change again"
     help_text = f"{decision.capitalize()} exactly the definitions that are shown, and {effect}."
     group.command(decision.value, help=help_text)(decide)
-
-
-def _require_agreement(decision: Decision, reviews: Sequence[Review]) -> None:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        # No word of `--yes`: an agent that reads this must not decide in place of its user.
-        raise InvalidRequest("there is no terminal to ask in", hint=PERSON_REVIEWS)
-    say("\n\n".join(map(_text, reviews)))
-    typer.confirm(f"{decision.value} {len(reviews)}?", abort=True, err=True)
 
 
 def _reviews(options: Mapping[str, object]) -> Sequence[Review]:

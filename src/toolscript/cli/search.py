@@ -13,13 +13,22 @@ import typer
 from toolscript.cli.gateway import offer_trust, say_untrusted
 from toolscript.cli.gateway_tables import say_if_a_guess, show_answer, show_call, show_items, show_servers
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, Model, Refresh, flags
-from toolscript.cli.output import NOTHING_FOUND, confirm, json_text, printable, progress, say
+from toolscript.cli.output import (
+    NOTHING_FOUND,
+    confirm,
+    is_watched,
+    json_text,
+    printable,
+    progress,
+    require_person,
+    say,
+)
 from toolscript.core.errors import ERROR_TABLE, Forbidden, InvalidRequest, envelope_of
 from toolscript.core.items import SEPARATOR, Item, ItemKind, is_allowed, split_tool_id, tool_id
 from toolscript.core.mcp.arguments import require_known
 from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway.approvals import HELD, PERSON_REVIEWS, Review, review_shown
-from toolscript.gateway.json import answer_to_json, call_to_json, item_to_json, states_to_json
+from toolscript.gateway.json import answer_to_json, call_to_json, item_to_json, states_to_json, without_words
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 
 if TYPE_CHECKING:
@@ -226,7 +235,8 @@ def _list_servers(app: typer.Typer) -> None:
 
         need = Need(model=False, uses_cache=False)
         states = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
-        _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
+        shown = states if is_watched() else without_words(states)
+        _print_json({"servers": states_to_json(shown)}) if as_json else show_servers(shown)
         if not any(state.answers for state in states):
             raise typer.Exit(NOTHING_FOUND)
 
@@ -255,11 +265,13 @@ def _list_tools(app: typer.Typer) -> None:
         if as_json:
             shown = [item_to_json(item, schemas=True) for item in items]
             _print_json({"tools": shown, "held": [review_shown(review, compared=False) for review in held]})
-        else:
+        elif items or held:
             show_items(items, held)
+        elif server:
+            say(f"nothing here is called {printable(server)}; `toolscript list-servers` names the servers")
+        else:
+            say("the servers offer nothing\nhint: `toolscript list-servers` shows their state")
         if not items and not held:
-            if server:
-                say(f"nothing here is called {server}; `toolscript list-servers` names the servers")
             raise typer.Exit(NOTHING_FOUND)
 
 
@@ -314,6 +326,8 @@ def _call(app: typer.Typer) -> None:
         from toolscript.gateway.model import Need
 
         call_arguments = _arguments(arguments)
+        if yes:
+            require_person("a call that a rule asks about", "toolscript call")
         server = split_tool_id(tool)[0] if SEPARATOR in tool else None
 
         async def ask(gateway: "Gateway") -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli.options import AsJson, DataDir, flags
-from toolscript.cli.output import NOTHING_FOUND, colour_wanted, say, show, table
+from toolscript.cli.output import NOTHING_FOUND, colour_wanted, require_person, say, show, table
 from toolscript.core.errors import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def _set(group: typer.Typer) -> None:
     def set_(name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Keep a secret, which is typed unseen or read from standard input. Servers that use it are restarted."""
         _require_name(name)
+        require_person("the value of a secret", f"toolscript secrets set {name}")
         secrets = _open(data_dir, may_ask=sys.stdin.isatty())
         secrets.set(name, _value(name))
         place = secrets.place_of(name)
@@ -64,6 +65,7 @@ def _remove(group: typer.Typer) -> None:
     def remove(name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Remove a secret. Servers that use it are stopped."""
         _require_name(name)
+        require_person("the end of a secret", f"toolscript secrets remove {name}")
         if not _open(data_dir, may_ask=sys.stdin.isatty()).remove(name):
             raise NotFound(f"no secret is called {name}", hint="`toolscript secrets list` shows their names")
         show({"removed": name}, f"removed {name}", as_json=as_json)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli.options import AsJson
-from toolscript.cli.output import NOTHING_FOUND, printable, say, show
+from toolscript.cli.output import NOTHING_FOUND, printable, say, show, spelled_out
 from toolscript.core.errors import InvalidRequest, ToolscriptError
 
 if TYPE_CHECKING:
-    from toolscript.gateway.setup import SetupStep, StepName
+    from toolscript.gateway.setup import Setup, SetupStep, StepName
 
 STEPS = "import, trust, check, model, connect, autostart"
 FIRST_SEARCH = 'toolscript search "what the tool should do"'
@@ -31,14 +31,16 @@ def add_setup(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--client", metavar="NAME", help="Client to connect; repeatable. [those that are found]"),
         ] = None,
-        undo: Annotated[bool, typer.Option("--undo", help="Take all steps back, the last one first.")] = False,
+        undo: Annotated[
+            bool, typer.Option("--undo", help="Take our entries out again, the last step first.")
+        ] = False,
         step: Annotated[
             list[str] | None,
             typer.Option("--step", metavar="STEP", help="With --undo: only this step; repeatable."),
         ] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Import servers, connect clients and start at login: asks before each step, and can take each back."""
+        """Import servers, connect clients and start at login: asks before each step; --undo takes them back."""
         if undo:
             _undo(step or [], preview=preview, yes=yes, as_json=as_json)
             return
@@ -52,7 +54,8 @@ def _set_up(skip: list[str], clients: list[str], *, preview: bool, yes: bool, as
 
     asks = not preview and not yes and _is_terminal()
     results = []
-    for step in Setup(clients=_known_clients(clients)).steps(_known_steps(skip)):
+    setup = Setup(clients=_known_clients(clients))
+    for step in setup.steps(_known_steps(skip)):
         if not as_json:
             _show_step(step)
         done, error = "", ""
@@ -65,12 +68,21 @@ def _set_up(skip: list[str], clients: list[str], *, preview: bool, yes: bool, as
             {"step": step.name, "title": step.title, "preview": list(step.preview), "done": done, "error": error}
         )
     if preview or yes or asks:
-        end = "nothing was written" if preview else f"now: {FIRST_SEARCH}; `toolscript setup --undo` takes it back"
+        end = "nothing was written" if preview else f"now: {_next_step(setup)}"
     else:
         end = "nothing was written (no terminal to ask in; --yes takes the steps)"
     show({"steps": results}, end, as_json=as_json)
     if any(result["error"] for result in results):
         raise typer.Exit(2)
+
+
+def _next_step(setup: "Setup") -> str:
+    if setup.has_servers:
+        return f"{FIRST_SEARCH}; `toolscript setup --undo` takes it back"
+    from toolscript.cli.gateway import EXAMPLE_CONFIG
+
+    example = " ".join(EXAMPLE_CONFIG.split())
+    return f"name a server in {setup.own_file}, such as {example}, then `toolscript list-servers`"
 
 
 def _take(step: "SetupStep", *, yes: bool, asks: bool) -> tuple[str, str]:
@@ -89,14 +101,15 @@ def _take(step: "SetupStep", *, yes: bool, asks: bool) -> tuple[str, str]:
 def _show_step(step: "SetupStep") -> None:
     say(f"{'?' if step.question else '-'}  {printable(step.title)}")
     for line in step.preview:
-        say(f"     {printable(line)}")
+        say(f"     {spelled_out(line)}")
 
 
 def _undo(steps: list[str], *, preview: bool, yes: bool, as_json: bool) -> None:
-    from toolscript.gateway.setup import recorded_steps, undo_setup
+    from toolscript.gateway.setup import steps_taken, undo_setup
 
-    recorded = recorded_steps(flags={})
-    names = [name for name in recorded if not steps or name in steps or name.partition(" ")[0] in steps]
+    names = [
+        name for name in steps_taken(flags={}) if not steps or name in steps or name.partition(" ")[0] in steps
+    ]
     if not names:
         show({"undone": []}, "there is no step to take back", as_json=as_json)
         raise typer.Exit(NOTHING_FOUND)
@@ -108,16 +121,10 @@ def _undo(steps: list[str], *, preview: bool, yes: bool, as_json: bool) -> None:
     done = undo_setup(names, flags={})
     for path in done.kept:
         say(f"{path} was changed since, and stays")
-    removed = f"; {done.removed} is removed" if done.removed else ""
     for error in done.errors:
         say(f"not taken back: {printable(error)}")
-    data = {
-        "undone": list(done.steps),
-        "kept": list(done.kept),
-        "removed": done.removed or None,
-        "errors": list(done.errors),
-    }
-    show(data, f"taken back: {', '.join(done.steps) or 'nothing'}{removed}", as_json=as_json)
+    data = {"undone": list(done.steps), "kept": list(done.kept), "errors": list(done.errors)}
+    show(data, f"taken back: {', '.join(done.steps) or 'nothing'}", as_json=as_json)
     if done.errors:
         raise typer.Exit(2)
 

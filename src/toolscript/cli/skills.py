@@ -194,7 +194,7 @@ def _propose(group: typer.Typer) -> None:
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the proposals, and store none.")] = False,
         as_json: AsJson = False,
     ) -> None:
-        """Propose skills from the catalog: new ones, splits of too large ones, merges and retirements.
+        """Propose new skills from the items that no skill fits well.
 
         They wait for a decision, as suggestions do; until then nothing changes.
         """

@@ -130,16 +130,15 @@ def _who(entry: AuditEntry) -> str:
 def proposals_table(proposals: Sequence["Proposal"]) -> str:
     rows = [
         [
-            str(proposal.kind),
-            proposal.name,
+            proposal.skill.id,
+            proposal.skill.name,
             f"{proposal.evidence.members:,}",
             f"{proposal.evidence.members / max(1, proposal.evidence.catalog):.1%}",
-            _gain(proposal),
-            _short(proposal.description),
+            _short(proposal.skill.description),
         ]
         for proposal in proposals
     ]
-    head = ["Kind", "Name", "Items", "Share", "Reached", "Description"]
+    head = ["Skill", "Name", "Items", "Share", "Description"]
     return table(head, rows, colour=colour_wanted())
 
 
@@ -148,33 +147,18 @@ def descriptions_table(described: Sequence[EnhancedDescription]) -> str:
     return table(["Skill", "By", "Made from its items"], rows, colour=colour_wanted())
 
 
-def _gain(proposal: "Proposal") -> str:
-    """Return the share of members that reach their own skill, before and after."""
-    routing = proposal.evidence.routing
-    return "" if routing is None else f"{routing.reached_before:.0%} to {routing.reached_after:.0%}"
-
-
 def _progress(suggestion: Suggestion) -> str:
     is_moving = suggestion.change is not None and suggestion.change.is_moving
-    return f"{suggestion.state}, moving" if is_moving else str(suggestion.state)
+    return f"{suggestion.state}, items follow" if is_moving else str(suggestion.state)
 
 
 def _change_lines(suggestion: Suggestion) -> list[str]:
     change = suggestion.change
     if change is None:
         return []
-    lines = [f"  {suggestion.kind}: {printable(', '.join(change.retires))}"] if change.retires else []
-    lines += [
+    return [
         f"  creates {skill.id}: {printable(skill.name)}: {_short(skill.description)}" for skill in change.creates
     ]
-    routing = change.evidence.get("routing")
-    if isinstance(routing, Mapping):
-        lines.append(
-            f"  routing: {float(routing['reached_before']):.0%} of its items reach their skill now,"
-            f" {float(routing['reached_after']):.0%} then; {float(routing['searched_before']):.0%} of the catalog"
-            f" is searched now, {float(routing['searched_after']):.0%} then"
-        )
-    return lines
 
 
 def _nearest(evidence: Evidence) -> list[str]:

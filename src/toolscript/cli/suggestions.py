@@ -30,7 +30,7 @@ from toolscript.cli.options import (
 from toolscript.cli.output import printable, say, show
 from toolscript.cli.skills_text import evidence_text, suggestions_table
 from toolscript.core.errors import Conflict, InvalidRequest, ToolscriptError
-from toolscript.core.taxonomy import ProposalKind, Suggestion, SuggestionState, skill_id_of
+from toolscript.core.taxonomy import Suggestion, SuggestionState, skill_id_of
 from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME
 from toolscript.tools.model.skills import Evidence
 
@@ -272,28 +272,22 @@ def _approve(group: typer.Typer) -> None:
         with open_skills() as ask:
             decided = ask(lambda skills: skills.approve(suggestion_id, changes, person(by)))
         data = SuggestionDecided.of(decided.suggestion, routing=str(decided.routing))
-        show(data, _approved_text(decided.suggestion), as_json=as_json)
+        show(data, f"skill {decided.suggestion.skill_id} created", as_json=as_json)
         say_if_pending(decided.routing)
         say(WORKER_HINT)
-
-
-def _approved_text(suggestion: Suggestion) -> str:
-    if suggestion.kind in (ProposalKind.SUGGESTION, ProposalKind.NEW):
-        return f"skill {suggestion.skill_id} created"
-    return f"{printable(suggestion.suggested.name)}: approved; items move in the background"
 
 
 def _decide(group: typer.Typer) -> None:
     @group.command()
     def undo(suggestion_id: SuggestionId, by: By = None, as_json: AsJson = False) -> None:
-        """Undo an approved proposal: its items get back the skills that they had."""
+        """Undo an approved proposal: its skill is deactivated, and its items are classified again."""
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import SuggestionDecided
 
         with open_skills() as ask:
             undone = ask(lambda skills: skills.undo(suggestion_id, person(by)))
         data = SuggestionDecided.of(undone.suggestion, routing=str(undone.routing))
-        show(data, f"proposal {suggestion_id} is undone; items move back in the background", as_json=as_json)
+        show(data, f"proposal {suggestion_id} is undone; its items are classified again", as_json=as_json)
         say_if_pending(undone.routing)
         say(WORKER_HINT)
 

@@ -12,6 +12,10 @@ from toolscript.core.errors import InvalidRequest
 
 MAX_LISTED = 1_000
 SOME_LEFT_OUT = 2
+LEFT_HINT = (
+    "its texts remain in files of Qdrant and in backups for a while; docs/operations.md says how long, and how "
+    "`toolscript reindex documents --anew` removes it"
+)
 
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant, as in its tokens.")]
 
@@ -110,6 +114,8 @@ def _erase(group: typer.Typer) -> None:
         with progress() as on_progress:
             erased = erase_tenant(tenant, on_progress)
         show(erased, _erased_text(erased), as_json=as_json)
+        if erased["chunks"]:
+            say(f"hint: {LEFT_HINT}")
 
 
 def _tokens(group: typer.Typer) -> None:

@@ -23,6 +23,7 @@ WITHOUT = {
     "curation": "rules of curation were not applied",
     "spelling": "misspelt words were not corrected",
     "index": "the index did not answer every request: see `/readyz` of the service",
+    "catalog": "the catalog did not answer: a tool that was removed a moment ago may be listed",
     "schemas": "the catalog did not answer: schemas are missing",
     "rerank": "the reranker did not answer in time: the order is that of the search",
 }
@@ -98,9 +99,11 @@ def nothing_found_lines(answer: "ToolSearchAnswer", query: str) -> Iterator[str]
         return
     verdict = "none reaches the threshold" if metadata.hint in (None, LOWER_THRESHOLD) else "no good match"
     yield f"nothing found for {printable(query)!r}{f': {verdict}' if metadata.near_misses else ''}"
+    called = "a guess" if verdict == "no good match" else "nearest"
     for miss in metadata.near_misses:
         sure = "" if miss.confidence is None else f", confidence {miss.confidence:.2f}"
-        yield f"  nearest: {printable(_name(miss))} (score {_share(miss.score)}{sure}): {_short(miss.description)}"
+        score = f"score {_share(miss.score)}{sure}"
+        yield f"  {called}: {printable(_name(miss))} ({score}): {_short(miss.description)}"
     # Without near misses, the words are not the cause.
     if metadata.near_misses and (unmatched := _unmatched(answer)):
         yield f"  {unmatched}"

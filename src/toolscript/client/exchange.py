@@ -8,7 +8,7 @@ dataclasses, because these are slow to define, and every command that asks a ser
 import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from toolscript.core import errors
@@ -96,19 +96,11 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class Lines(Protocol):
-    """Reads an answer that comes as lines, while it comes. Called on the thread that sends the request."""
-
-    def opened(self, connection: Any) -> None: ...
-    def read(self, line: bytes) -> Answer | None:
-        """Return the answer if this is its last line."""
-
-
 @dataclass(frozen=True)
 class Request:
     """`idempotent`: sending it twice does no more than sending it once. `timeout` None: the client's.
 
-    `more` are headers beside the usual ones. `lines` reads an answer that comes in parts.
+    `more` are headers beside the usual ones.
     """
 
     method: str
@@ -118,7 +110,6 @@ class Request:
     idempotent: bool = True
     timeout: float | None = None
     more: Mapping[str, str] = field(default_factory=dict)
-    lines: Lines | None = None
 
     def headers(self, token: str) -> dict[str, str]:
         content = {} if self.body is None else {"Content-Type": self.content_type}

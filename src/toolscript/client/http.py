@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import sleep
 from typing import Any, TypeVar
 
-from toolscript.client.exchange import LINES, Address, Answer, Conversation, Lines, Pause, Pull, Request, Steps
+from toolscript.client.exchange import Address, Answer, Conversation, Pause, Pull, Request, Steps
 from toolscript.core.errors import ToolscriptError
 
 T = TypeVar("T")
@@ -115,14 +115,10 @@ class Sender:
             if connection.sock is None:
                 connection.connect()
             connection.sock.settimeout(request.timeout or self._timeout)
-            if request.lines is not None:
-                request.lines.opened(connection)
             path = self._conversation.address.path + request.path
             connection.request(request.method, path, request.body, request.headers(self._token))
             response = connection.getresponse()
             headers = {name.lower(): value for name, value in response.getheaders()}
-            if request.lines is not None and response.status == http.HTTPStatus.OK:
-                return _last_line(response, request.lines)
             answer = Answer(response.status, response.read(), headers)
             is_kept = not response.will_close and len(self._idle) < self._max_idle
             return answer
@@ -131,16 +127,6 @@ class Sender:
                 self._idle.append(connection)
             else:
                 connection.close()
-
-
-def _last_line(response: http.client.HTTPResponse, lines: Lines) -> Answer:
-    if not (response.getheader("content-type") or "").startswith(LINES):
-        # Not what was asked for, whatever it is.
-        return Answer(response.status, b"")
-    while line := response.readline():
-        if (answer := lines.read(line)) is not None:
-            return answer
-    raise ConnectionResetError("the answer ended before its last line")
 
 
 def _connection(to: Address, seconds: float) -> http.client.HTTPConnection:

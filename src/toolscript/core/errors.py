@@ -13,6 +13,8 @@ ToolscriptError
 ├── TooManyRequests         the client has reached its rate limit
 ├── SetupError              this installation is not ready; the hint is the command that makes it so
 │   ├── ConfigInvalid       a config file cannot be used as it is
+│   ├── IndexMissing        the engine has no index of this name
+│   ├── IndexLost           documents are on record, and the index has none of them
 │   ├── ModelMismatch       the index was built by another model or layout than the one in use
 │   └── ModelNotFound       the embedding model cannot be loaded
 │       └── ModelUnknown    ... because no model has this name
@@ -106,6 +108,12 @@ class SetupError(ToolscriptError): ...
 class ConfigInvalid(SetupError): ...
 
 
+class IndexMissing(SetupError): ...
+
+
+class IndexLost(SetupError): ...
+
+
 class ModelMismatch(SetupError): ...
 
 
@@ -187,7 +195,15 @@ class Row:
 _INTERNAL = Row("INTERNAL_ERROR", 500)
 _UNAVAILABLE = Row("UNAVAILABLE", 503)
 
-ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
+
+class _Rows(dict[type[ToolscriptError], Row]):
+    """A class without a row of its own has that of the class that it is a kind of."""
+
+    def __missing__(self, kind: type[ToolscriptError]) -> Row:
+        return next(self[base] for base in kind.__mro__ if base in self)
+
+
+_ROWS: Mapping[type[ToolscriptError], Row] = {
     ToolscriptError: _INTERNAL,
     InvalidRequest: Row("VALIDATION_ERROR", 422),
     BlankQuery: Row("VALIDATION_ERROR", 400),
@@ -201,6 +217,8 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     TooManyRequests: Row("RATE_LIMITED", 429),
     SetupError: _UNAVAILABLE,
     ConfigInvalid: _UNAVAILABLE,
+    IndexMissing: _UNAVAILABLE,
+    IndexLost: _UNAVAILABLE,
     ModelMismatch: _UNAVAILABLE,
     ModelNotFound: _UNAVAILABLE,
     ModelUnknown: _UNAVAILABLE,
@@ -221,11 +239,29 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     LibraryRejected: _INTERNAL,
     ServerRejected: Row("UNAVAILABLE", 502),
 }
+ERROR_TABLE: Mapping[type[ToolscriptError], Row] = _Rows(_ROWS)
 
 
 def envelope(code: str, message: str, details: Mapping[str, object] | None = None) -> dict[str, object]:
     """The one shape of an error, on every surface."""
     return {"error": {"code": code, "message": message, "details": dict(details or {})}}
+
+
+# How the errors of engines begin: what follows are their drivers' words.
+ENGINES = ("Qdrant: ", "PostgreSQL: ", "MongoDB: ", "embedding endpoint: ", "text model: ")
+
+
+def told_to_clients(error: ToolscriptError) -> ToolscriptError:
+    """Return the error as clients see it: without the words of an engine's driver, which have its address.
+
+    The log has these, and commands show them.
+    """
+    if not error.message.startswith(ENGINES):
+        return error
+    is_away = isinstance(error, Unavailable)
+    message = "an engine does not answer" if is_away else "an engine cannot be used as it is set up"
+    hint = "try again in a moment" if is_away else "tell the operator: the log of the service has the reason"
+    return type(error)(message, hint=hint, details=error.details)
 
 
 def envelope_of(error: ToolscriptError, *, by_kind: bool = False) -> dict[str, object]:

@@ -22,7 +22,10 @@ class PartHealth:
 
 @dataclass(frozen=True)
 class Health:
+    """`serves`: whether this process takes requests, however its engines are."""
+
     parts: Mapping[str, PartHealth]
+    serves: bool = True
 
     @property
     def status(self) -> str:
@@ -38,7 +41,8 @@ class PartShown(BaseModel):
 
 class HealthShown(BaseModel):
     status: Literal["ready", "degraded", "unready"] = Field(
-        description="`degraded`: it answers without some parts."
+        description="`degraded`: it answers without some parts; `unready`: no search works without those that are "
+        "down, or the process is ending."
     )
     parts: dict[str, PartShown] = Field(description="Each part by name.")
 
@@ -57,14 +61,16 @@ def health_routes(check_health: CheckHealth) -> APIRouter:
     @router.get(
         "/readyz",
         response_model=HealthShown,
-        responses={503: {"model": HealthShown, "description": "A required part is down."}},
-        summary="Can the service answer searches, and are all of its parts up?",
+        responses={503: {"model": HealthShown, "description": "The process is ending."}},
+        summary="Does this process serve, and are all of its parts up?",
     )
     async def readyz() -> JSONResponse:
-        """Asks every engine, and answers 503 when no search works: for a readiness probe and a load balancer."""
+        """For a readiness probe and a load balancer: 503 only while this process ends. An engine that is away is
+        away for all processes, so that it is in `status` and `parts` alone: clients get the service's own answers.
+        """
         health = await check_health()
         parts = {name: {"ok": part.ok, "note": part.note} for name, part in health.parts.items()}
-        status = 503 if health.status == "unready" else 200
+        status = 200 if health.serves else 503
         return JSONResponse({"status": health.status, "parts": parts}, status)
 
     return router

@@ -144,28 +144,24 @@ class SuggestionState(StrEnum):
 
 
 class ProposalKind(StrEnum):
-    """`suggestion` is a skill that classifiers asked for; the others are proposed from the catalog."""
+    """`suggestion` is a skill that classifiers asked for; a `new` one is proposed from the catalog."""
 
     SUGGESTION = "suggestion"
     NEW = "new"
-    SPLIT = "split"
-    MERGE = "merge"
-    RETIRE = "retire"
 
 
 @dataclass(frozen=True)
 class ProposedChange:
-    """What a proposal changes. `evidence` is plain data; `is_moving` while items have yet to move or move back."""
+    """What a proposal changes. `evidence` is plain data; `is_moving` while items wait to be classified again."""
 
     creates: tuple[Skill, ...] = ()
-    retires: tuple[str, ...] = ()
     evidence: Mapping[str, object] = field(default_factory=dict)
     is_moving: bool = False
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A suggested skill, or another change of the taxonomy. A decided one is a rule: items with this suggestion
+    """A suggested skill, by a classifier or from the catalog. A decided one is a rule: items with this suggestion
     get `skill_id`.
 
     `asked_by` is the number of items with this suggestion, at most MAX_COUNTED.
@@ -204,7 +200,8 @@ DecidedBy = Actor | str
 class AuditEntry:
     """An entry of the audit log: actor, action, subject and time.
 
-    `namespace` None: the subject is shared by all namespaces, as a skill is.
+    `namespace` None: the subject is shared by all namespaces, as a skill is. `count` None: a job that has not
+    ended, or an entry from before counts.
     """
 
     at: datetime
@@ -214,3 +211,4 @@ class AuditEntry:
     details: dict[str, object]
     namespace: str | None = None
     on_behalf_of: str | None = None
+    count: int | None = None

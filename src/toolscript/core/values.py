@@ -17,6 +17,20 @@ def in_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
+def by_size(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Yield the items in batches whose sizes add up to at most `most`. A larger item is a batch by itself."""
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        if batch and total + size(item) > most:
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size(item)
+    if batch:
+        yield batch
+
+
 @dataclass(frozen=True)
 class Progress:
     """The progress of a task. `total` is None while it is unknown."""
@@ -35,7 +49,7 @@ def silent(_: Progress) -> None:
 
 @dataclass(frozen=True)
 class IndexStatus:
-    """The status of an index version. `state`: live, building or previous; `under_way`: remaining work, if any."""
+    """The status of an index version. `state`: live, building, previous or lost; `under_way`: work left."""
 
     product: str
     collection: str

@@ -4,13 +4,16 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from toolscript.core.auth.model import Plan
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.results import Exactness
 from toolscript.core.web.fields import Count, model_of
 from toolscript.documents.model.answer import DocumentHit
 from toolscript.documents.model.document import PutOutcome, PutResult, StoredDocument
 from toolscript.documents.model.query import MAX_TOP_K, DocumentQuery
+from toolscript.documents.plan_limits import usual_top_k
 from toolscript.documents.schemas import (
+    LEFT_OUT,
     SCORE_HELP,
     Answered,
     DocumentChunkShown,
@@ -33,10 +36,11 @@ _SEARCH_EXAMPLE: Any = {
 class SearchAliasRequest(SearchOptions):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_SEARCH_EXAMPLE]})
 
-    top_k: Count = Field(10, ge=1, le=MAX_TOP_K, description="Maximum number of documents returned.")
+    top_k: Count = Field(10, ge=1, le=MAX_TOP_K, description=f"Maximum number of documents returned. {LEFT_OUT}")
 
-    def as_query(self, default: SearchType) -> DocumentQuery:
-        return self.with_limit(self.top_k, default)
+    def as_query(self, default: SearchType, plan: Plan) -> DocumentQuery:
+        is_named = "top_k" in self.model_fields_set
+        return self.with_limit(self.top_k if is_named else usual_top_k(plan, self.top_k), default)
 
 
 class SearchAliasHit(BaseModel):

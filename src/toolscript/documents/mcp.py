@@ -4,7 +4,7 @@ import uuid
 
 from pydantic import ValidationError
 
-from toolscript.core.auth.model import Identity, Scope
+from toolscript.core.auth.model import Identity, Plan, Scope
 from toolscript.core.errors import Unauthorized
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import compact_json, model_result
@@ -18,6 +18,7 @@ from toolscript.documents.http.dependencies import DocumentRoutes, resource_erro
 from toolscript.documents.http.search import ask
 from toolscript.documents.model.filters import MAX_CONDITIONS, MAX_FIELD, NO_FILTERS, Filters, Op
 from toolscript.documents.model.query import MAX_DOCUMENT_QUERY, DocumentQuery
+from toolscript.documents.plan_limits import usual_top_k
 from toolscript.documents.schemas import DocumentFilters, DocumentResult, DocumentSearchResponse
 
 SEARCH_DOCUMENTS = "search_documents"
@@ -74,7 +75,7 @@ def document_tools(documents: DocumentRoutes) -> list[ServiceTool]:
     async def search(identity: Identity, arguments: JsonObject) -> CallResult:
         if identity.principal is None:
             raise Unauthorized("a token is needed", hint="documents belong to a tenant")
-        query = _query(arguments, documents.default)
+        query = _query(arguments, documents.default, identity.principal.plan)
         with resource_errors():
             answered = await ask(documents, identity.principal, query, str(uuid.uuid4()))
         response = DocumentSearchResponse.whole(answered)
@@ -83,13 +84,13 @@ def document_tools(documents: DocumentRoutes) -> list[ServiceTool]:
     return [ServiceTool(DEFINITION, Scope.DOCUMENTS_READ, search, needs_tenant=True)]
 
 
-def _query(data: JsonObject, default: SearchType) -> DocumentQuery:
+def _query(data: JsonObject, default: SearchType, plan: Plan) -> DocumentQuery:
     require_known(SEARCH_DOCUMENTS, data, ("query", "limit", "search_type", "filters"))
     has_type = data.get("search_type") is not None
     requested = SearchType(one_of(data, "search_type", [*SearchType])) if has_type else None
     return DocumentQuery(
         text=text(data, "query"),
-        top_k=whole(data, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS),
+        top_k=whole(data, "limit", usual_top_k(plan, DEFAULT_LIMIT), 1, MAX_RESULTS),
         search_type=resolve_search_type(requested, default),
         filters=_filters(data.get("filters")),
         snippet_max_chars=SNIPPET_CHARS,

@@ -22,6 +22,11 @@ def require_filters_within(plan: Plan, filters: Filters) -> None:
         _require_field(plan, _paths(condition.field), "filters")
 
 
+def usual_top_k(plan: Plan, usual: int) -> int:
+    """Return how many documents a search returns that does not say how many."""
+    return usual if plan.max_top_k is None else min(usual, plan.max_top_k)
+
+
 def visible_metadata(plan: Plan, query: DocumentQuery, metadata: JsonObject) -> JsonObject:
     """Return the requested metadata fields that the plan allows; all allowed fields if none are requested."""
     visible = plan.visible(metadata)

@@ -93,9 +93,15 @@ class DocumentIndex(Protocol):
 
 
 class DocumentVersions(Protocol):
-    """The index versions, at most two, and the changes that were made in one and are missing in the other."""
+    """The index versions, at most two, and the changes that were made in one and are missing in the other.
+
+    The live one is on record from the first write on.
+    """
 
     async def all(self) -> Sequence[DocumentVersion]: ...
+    async def begin_empty(self, name: str) -> None:
+        """Make this version, which has no documents, the only one on record. No tenant holds documents then."""
+
     async def begin(self, live: str, building: str) -> DocumentVersion:
         """Start recording changes for both versions. Idempotent; raises Conflict if other versions exist."""
 
@@ -104,11 +110,12 @@ class DocumentVersions(Protocol):
         """Make this version live, and the other one the previous."""
 
     async def forget(self, name: str) -> None:
-        """Delete the version and its recorded changes. A single remaining version needs no record either."""
+        """Delete the version and its recorded changes."""
 
     async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
         """Record a change before these documents are written or removed in `source`, for the other version.
 
+        The first write of all puts `source` itself on record, as the live version.
         Return False if `source` is no longer live: then it must not be written to. A switch waits for concurrent
         calls, so every admitted writer is recorded once the switch is done.
         """
@@ -159,8 +166,17 @@ class TenantShards(Protocol):
 class Tenants(Protocol):
     """The registry of tenants."""
 
-    async def seen(self, tenant: Tenant) -> None:
-        """Register a tenant that writes."""
+    async def seen(self, tenant: Tenant) -> bool:
+        """Register a tenant that writes. Return whether it holds documents."""
+
+    async def holds(self, tenant: Tenant) -> bool:
+        """Return whether documents of this tenant are on record; False where that is not known."""
+
+    async def note(self, tenant: Tenant, *, holds: bool) -> bool:
+        """Record whether a registered tenant holds documents. Return whether that is news."""
+
+    async def holders(self, *, or_unknown: bool = False) -> int:
+        """Return how many tenants hold documents; `or_unknown`: and of how many that is not known."""
 
     async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:
         """Return the next tenants ordered by name; fewer than `limit` only at the end."""

@@ -1,7 +1,7 @@
 """Documents in schema `documents`: index versions and their changes, the query log, tenants and their lock.
 
 A writer marks a document before and after it writes, so a change is recorded even if the writer is killed. With a
-single version there is nothing to record: the statement finds no other version.
+single version there is no change to record: the statement finds no other version.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -33,9 +33,14 @@ UPDATE documents.index_versions SET at_tenant = %s, at_key = %s, is_filled = %s 
 """
 _SWITCH = "UPDATE documents.index_versions SET state = CASE WHEN name = %s THEN 'live' ELSE 'previous' END"
 _FORGET_VERSION = "DELETE FROM documents.index_versions WHERE name = %s"
-_FORGET_LAST = """
-DELETE FROM documents.index_versions WHERE (SELECT count(*) FROM documents.index_versions) = 1
+_FORGET_VERSIONS = "DELETE FROM documents.index_versions"
+_ADD_FIRST = """
+INSERT INTO documents.index_versions (name, state)
+SELECT %s, 'live' WHERE NOT EXISTS (SELECT FROM documents.index_versions)
 """
+_KEEP_LIVE = "DELETE FROM documents.index_versions WHERE state <> 'live'"
+_RENAME_LIVE = "UPDATE documents.index_versions SET name = %s"
+_NOBODY_HOLDS = "UPDATE documents.tenants SET holds_documents = false WHERE holds_documents IS NOT FALSE"
 
 # Ordered by key: otherwise two writers of the same documents could deadlock. A switch updates the row that is
 # locked here: one of the two waits for the other.
@@ -52,7 +57,7 @@ WITH live AS MATERIALIZED (
     SET source = excluded.source, revision = excluded.revision, open_writes = known.open_writes + 1,
         at = excluded.at
 )
-SELECT EXISTS (SELECT FROM live) OR NOT EXISTS (SELECT FROM documents.index_versions)
+SELECT EXISTS (SELECT FROM live), EXISTS (SELECT FROM documents.index_versions)
 """
 _WRITTEN = """
 INSERT INTO documents.index_changes AS known (target, tenant, key, source, revision, open_writes, at)
@@ -105,7 +110,16 @@ EXPIRED_PER_NEW = 2
 
 BATCH = 5_000
 
-_SEEN = "INSERT INTO documents.tenants (name) VALUES (%s) ON CONFLICT DO NOTHING"
+_SEEN = """
+WITH added AS (INSERT INTO documents.tenants (name) VALUES (%(name)s) ON CONFLICT DO NOTHING)
+SELECT FROM documents.tenants WHERE name = %(name)s AND holds_documents
+"""
+_HOLDS = "SELECT FROM documents.tenants WHERE name = %s AND holds_documents"
+_NOTE = """
+UPDATE documents.tenants SET holds_documents = %(holds)s
+WHERE name = %(name)s AND holds_documents IS DISTINCT FROM %(holds)s
+"""
+_HOLDERS = "SELECT count(*) FROM documents.tenants WHERE coalesce(holds_documents, %s)"
 _PAGE = """
 SELECT name, since FROM documents.tenants WHERE name COLLATE "C" > %s ORDER BY name COLLATE "C" LIMIT %s
 """
@@ -129,6 +143,13 @@ class PostgresDocumentVersions:
         async with connection(self._pool) as conn:
             return await _versions(conn)
 
+    async def begin_empty(self, name: str) -> None:
+        async with transaction(self._pool) as conn:
+            await conn.execute(_LOCK_VERSIONS)
+            await conn.execute(_FORGET_VERSIONS)
+            await conn.execute(_ADD, (name, VersionState.LIVE))
+            await conn.execute(_NOBODY_HOLDS)
+
     async def begin(self, live: str, building: str) -> DocumentVersion:
         async with transaction(self._pool) as conn:
             await conn.execute(_LOCK_VERSIONS)
@@ -150,15 +171,30 @@ class PostgresDocumentVersions:
             await conn.execute(_SWITCH, (name,))
 
     async def forget(self, name: str) -> None:
-        async with transaction(self._pool) as conn:
+        async with connection(self._pool) as conn:
             await conn.execute(_FORGET_VERSION, (name,))
-            # A single version needs no record: there is no other version that could lack a change.
-            await conn.execute(_FORGET_LAST)
+
+    async def keep_live(self, name: str) -> None:
+        """Forget all versions but the live one, which has this name from now on: after a restore."""
+        async with transaction(self._pool) as conn:
+            await conn.execute(_LOCK_VERSIONS)
+            await conn.execute(_KEEP_LIVE)
+            await conn.execute(_RENAME_LIVE, (name,))
+            await conn.execute(_ADD_FIRST, (name,))
 
     async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
-        async with connection(self._pool) as conn:
-            row = await (await conn.execute(_MARK, _written_by(source, tenant, keys))).fetchone()
-        return bool(row and row[0])
+        while True:
+            async with connection(self._pool) as conn:
+                row = await (await conn.execute(_MARK, _written_by(source, tenant, keys))).fetchone()
+            is_live, is_recorded = row or (False, True)
+            if is_recorded:
+                return bool(is_live)
+            await self._record_first(source)
+
+    async def _record_first(self, live: str) -> None:
+        async with transaction(self._pool) as conn:
+            await conn.execute(_LOCK_VERSIONS)
+            await conn.execute(_ADD_FIRST, (live,))
 
     async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
         async with connection(self._pool) as conn:
@@ -276,10 +312,23 @@ class PostgresTenants:
         self._pool = pool
         self._batch = batch
 
-    async def seen(self, tenant: Tenant) -> None:
+    async def seen(self, tenant: Tenant) -> bool:
         """Register the tenant. There is no cache: another process may have deleted it since."""
         async with connection(self._pool) as conn:
-            await conn.execute(_SEEN, (tenant.name,))
+            return await (await conn.execute(_SEEN, {"name": tenant.name})).fetchone() is not None
+
+    async def holds(self, tenant: Tenant) -> bool:
+        async with connection(self._pool) as conn:
+            return await (await conn.execute(_HOLDS, (tenant.name,))).fetchone() is not None
+
+    async def note(self, tenant: Tenant, *, holds: bool) -> bool:
+        async with connection(self._pool) as conn:
+            return (await conn.execute(_NOTE, {"name": tenant.name, "holds": holds})).rowcount > 0
+
+    async def holders(self, *, or_unknown: bool = False) -> int:
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(_HOLDERS, (or_unknown,))).fetchone()
+        return cast("int", row[0]) if row else 0
 
     async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:
         async with connection(self._pool) as conn:

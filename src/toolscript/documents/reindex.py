@@ -16,14 +16,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TypeVar
 
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import Conflict
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.results import ChunkId, DocumentKey
-from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.core.values import OnProgress, Progress, by_size, silent
 from toolscript.documents.model.document import Document, DocumentHeader
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.model.points import DocumentChange, DocumentVersion, FillPosition, IndexedDocument
@@ -38,7 +37,6 @@ CHUNKS_AT_ONCE = 64
 # Minimum cosine of two vectors of one text: a quantized model gives slightly different vectors in another batch.
 ALIKE = 0.95
 
-T = TypeVar("T")
 Whole = tuple[DocumentHeader, Document]
 Headers = Mapping[DocumentKey, DocumentHeader]
 
@@ -164,7 +162,7 @@ class DocumentCopy:
     async def whole(self, tenant: Tenant, headers: Sequence[DocumentHeader]) -> list[Whole]:
         documents: list[Whole] = []
         export = TenantExport(self.source.of(tenant))
-        for batch in _by_size(headers, lambda header: header.passages):
+        for batch in by_size(headers, lambda header: header.passages, CHUNKS_AT_ONCE):
             documents += await export.of_headers(batch)
         self.left_out |= {(tenant, id_) for id_ in export.left_out}
         return documents
@@ -234,21 +232,7 @@ def _is_same(header: DocumentHeader, other: DocumentHeader) -> bool:
 
 
 def _batches(documents: Sequence[Whole]) -> Iterator[list[Whole]]:
-    return _by_size(documents, lambda entry: entry[0].passages)
-
-
-def _by_size(items: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield batches by size. A document larger than a batch is a batch by itself."""
-    batch: list[T] = []
-    batch_size = 0
-    for item in items:
-        if batch and batch_size + size(item) > CHUNKS_AT_ONCE:
-            yield batch
-            batch, batch_size = [], 0
-        batch.append(item)
-        batch_size += size(item)
-    if batch:
-        yield batch
+    return by_size(documents, lambda entry: entry[0].passages, CHUNKS_AT_ONCE)
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
 
+from toolscript.core.auth.model import Plan
 from toolscript.core.retrieval.query import Fusion, SearchType, resolve_search_type
 from toolscript.core.retrieval.results import Exactness
 from toolscript.core.web.fields import Count, Time, model_of
@@ -36,6 +37,7 @@ from toolscript.documents.model.query import (
     DocumentQuery,
     Rerank,
 )
+from toolscript.documents.plan_limits import usual_top_k
 from toolscript.documents.tenants import TenantUsage
 
 MAX_REMOVED = 1_000
@@ -101,6 +103,9 @@ class DocumentFilters(BaseModel):
         return Filters(*(tuple(listed) for listed in lists))
 
 
+LEFT_OUT = "Left out: 10, or what the plan allows if that is less."
+
+
 class SearchOptions(BaseModel):
     """What a search and its alias have in common: everything but the name of the limit."""
 
@@ -162,10 +167,11 @@ _SEARCH_EXAMPLE: Any = {
 class DocumentSearchRequest(SearchOptions):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_SEARCH_EXAMPLE]})
 
-    limit: Count = Field(10, ge=1, le=MAX_TOP_K, description="Maximum number of documents returned.")
+    limit: Count = Field(10, ge=1, le=MAX_TOP_K, description=f"Maximum number of documents returned. {LEFT_OUT}")
 
-    def as_query(self, default: SearchType) -> DocumentQuery:
-        return self.with_limit(self.limit, default)
+    def as_query(self, default: SearchType, plan: Plan) -> DocumentQuery:
+        is_named = "limit" in self.model_fields_set
+        return self.with_limit(self.limit if is_named else usual_top_k(plan, self.limit), default)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from toolscript.core.auth.model import Principal
 from toolscript.core.chunking import MAX_WORD
 from toolscript.core.errors import IndexUnavailable, Unavailable
-from toolscript.core.retrieval.deadline import Attempt, Deadline
+from toolscript.core.retrieval.deadline import Attempt, Deadline, Part
 from toolscript.core.retrieval.fusion import RankedDocument, RankedLists, ranked
 from toolscript.core.retrieval.ports import Embedder, Reranker, Spans
 from toolscript.core.retrieval.query import Fusion, SearchType
@@ -22,12 +22,13 @@ from toolscript.core.retrieval.text_verdict import any_text_fits
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.documents.cursors import Cursor, Cursors
 from toolscript.documents.hydration import Hydration
+from toolscript.documents.lost import require_kept
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.points import ReadContent, no_content
 from toolscript.documents.model.query import FIRST_PAGE, MAX_RANKED, DocumentQuery, Rerank
 from toolscript.documents.plan_limits import require_within
-from toolscript.documents.ports import DocumentIndex, TenantDocuments
+from toolscript.documents.ports import DocumentIndex, TenantDocuments, Tenants
 from toolscript.documents.rerank import Reranking
 from toolscript.documents.retrieval import AnalyzedQuery, Retrieval
 
@@ -73,8 +74,13 @@ class DocumentSearch:
         rerankers: Mapping[Rerank, Reranker] | None = None,
         deadline_seconds: float = 10.0,
         scale: CosineScale | None = None,
+        tenants: Tenants | None = None,
     ) -> None:
-        """`scale` is that of the model's cosines; without it no answer says whether anything fits."""
+        """`scale` is that of the model's cosines; without it no answer says whether anything fits.
+
+        With `tenants`, a tenant that holds documents is not told that there are none.
+        """
+        self._tenants = tenants
         self._index = index
         self._spans = spans
         self._retrieval = Retrieval(embedder, spans)
@@ -91,9 +97,15 @@ class DocumentSearch:
         facts = {"search_type": query.search_type.value, "tenant": principal.tenant.name}
         with self._spans.span("search.execute", product="documents", **facts):
             try:
-                return await deadline.spend(1.0, self._answer(run))
+                return await deadline.spend(1.0, self._checked(run))
             except TimeoutError:
                 raise IndexUnavailable("no answer in time", hint="try again, or request less") from None
+
+    async def _checked(self, run: _Run) -> DocumentAnswer:
+        answer = await self._answer(run)
+        if not answer.hits and self._tenants is not None:
+            await require_kept(run.documents, self._tenants)
+        return answer
 
     async def _answer(self, run: _Run) -> DocumentAnswer:
         if not run.query.text:
@@ -138,6 +150,7 @@ class DocumentSearch:
                 run.hydration(analyzed, ranking.content).first(order),
                 _total(run, ranking.total, len(order), analyzed.documents),
             )
+        run.attempt.require_found(order, Part.EMBEDDING)
         good_match = ranking.judge(counted)
         cursor = Cursor(counted, rest=rest, good_match=good_match) if run.query.cursor and rest else None
         answer = self._response(run, hits, counted, cursor)

@@ -15,6 +15,7 @@ from toolscript.core.retrieval.model import Terms, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.results import ChunkId, DocumentKey
 from toolscript.core.text import TextChunk
+from toolscript.documents.lost import note_before_removal, note_removed, note_written, require_kept
 from toolscript.documents.model.document import (
     Document,
     DocumentHeader,
@@ -131,7 +132,7 @@ def _header(prepared: Prepared, version: int) -> DocumentHeader:
 
 
 class DocumentService:
-    """`versions` records writes for the other version of the index; None: there is no other version."""
+    """`versions` puts the live version on record, and writes for the other one; None: there is no record."""
 
     def __init__(
         self,
@@ -161,12 +162,18 @@ class DocumentService:
         prepared_documents = await prepared(
             {key: document for key, document in changed.items() if key not in refused}
         )
-        if prepared_documents:
-            await self._tenants.seen(principal.tenant)
+        is_noted = bool(prepared_documents) and await self._tenants.seen(principal.tenant)
+        if is_noted and not existing:
+            await require_kept(tenant_documents, self._tenants)
         for batch in _batches(prepared_documents):
             indexed = await self._indexing.indexed(batch, existing)
-            async with self._recorded(principal.tenant, [entry.key for entry in batch]):
+            async with recorded_write(
+                self._versions, self._index, principal.tenant, [entry.key for entry in batch]
+            ):
                 await tenant_documents.put(indexed)
+            if not is_noted:
+                await note_written(tenant_documents, self._tenants)
+                is_noted = True
         stored = {entry.key: len(entry.passages) for entry in prepared_documents}
         results = {key: _result(key, document, existing, stored, refused) for key, document in by_key.items()}
         return [results[document_key(principal.tenant, document.id)] for document in documents]
@@ -174,13 +181,19 @@ class DocumentService:
     async def remove(self, principal: Principal, ids: Sequence[str]) -> list[str]:
         """Remove documents and return the ids of those that existed."""
         keys = {document_key(principal.tenant, id_): id_ for id_ in ids}
-        async with self._recorded(principal.tenant, list(keys)):
-            return [keys[key] for key in await self._index.of(principal.tenant).remove(list(keys))]
+        documents = self._index.of(principal.tenant)
+        await note_before_removal(documents, self._tenants, keys)
+        async with recorded_write(self._versions, self._index, principal.tenant, list(keys)):
+            removed = await documents.remove(list(keys))
+        await note_removed(documents, self._tenants)
+        return [keys[key] for key in removed]
 
     async def document(self, principal: Principal, id_: str) -> StoredDocument:
         """Return a document with the metadata that the plan allows."""
-        document = await stored_document(self._index.of(principal.tenant), document_key(principal.tenant, id_))
+        documents = self._index.of(principal.tenant)
+        document = await stored_document(documents, document_key(principal.tenant, id_))
         if document is None:
+            await require_kept(documents, self._tenants)
             raise NotFound("there is no such document", hint="`toolscript documents search` finds documents")
         return replace(document, metadata=principal.plan.visible(document.metadata))
 
@@ -189,21 +202,11 @@ class DocumentService:
     ) -> list[DocumentHeader]:
         """Return the next documents ordered by key, with the metadata that the plan allows."""
         require_filters_within(principal.plan, filters)
-        headers = await self._index.of(principal.tenant).page(after, limit, filters)
+        documents = self._index.of(principal.tenant)
+        headers = await documents.page(after, limit, filters)
+        if not headers:
+            await require_kept(documents, self._tenants)
         return [replace(header, metadata=principal.plan.visible(header.metadata)) for header in headers]
-
-    @asynccontextmanager
-    async def _recorded(self, tenant: Tenant, keys: Sequence[DocumentKey]) -> AsyncIterator[None]:
-        """Mark the keys before and after a write, so that changes of a killed writer are recorded."""
-        if self._versions is None:
-            yield
-            return
-        if not await self._versions.mark(self._index.name, tenant, keys):
-            raise IndexReplaced("documents are moving to another index", hint="try again in a moment")
-        try:
-            yield
-        finally:
-            await self._versions.written(self._index.name, tenant, keys)
 
     async def _beyond_plan(
         self, principal: Principal, tenant_documents: TenantDocuments, new: Sequence[DocumentKey]
@@ -214,6 +217,22 @@ class DocumentService:
             return frozenset()
         room = max(0, maximum - (await tenant_documents.count(NO_FILTERS)).value)
         return frozenset(new[room:])
+
+
+@asynccontextmanager
+async def recorded_write(
+    versions: DocumentVersions | None, index: DocumentIndex, tenant: Tenant, keys: Sequence[DocumentKey]
+) -> AsyncIterator[None]:
+    """Mark the keys before and after a write, so that changes of a killed writer are recorded."""
+    if versions is None:
+        yield
+        return
+    if not await versions.mark(index.name, tenant, keys):
+        raise IndexReplaced("documents are moving to another index", hint="try again in a moment")
+    try:
+        yield
+    finally:
+        await versions.written(index.name, tenant, keys)
 
 
 async def stored_document(tenant_documents: TenantDocuments, key: DocumentKey) -> StoredDocument | None:

@@ -1,7 +1,7 @@
 """Lists tenants with their counts, erases a tenant, and exports its documents."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from toolscript.core.auth.model import KnownTenant, Tenant
 from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.retrieval.results import ChunkId, DocumentKey, Total
 from toolscript.core.text import TextChunk
-from toolscript.core.values import OnProgress
+from toolscript.core.values import OnProgress, by_size
 from toolscript.documents.model.document import Document, DocumentHeader, rebuild_document
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.ports import DocumentIndex, TenantDocuments, Tenants, TenantShards
@@ -119,7 +119,7 @@ class TenantExport:
     async def batches(self, after: DocumentKey = "") -> AsyncIterator[list[tuple[DocumentHeader, Document]]]:
         """Yield documents ordered by key, after `after`. Concurrent writes may or may not be included."""
         while headers := await self._documents.page(after, PAGE, NO_FILTERS):
-            for batch in _batches(headers):
+            for batch in by_size(headers, lambda header: header.passages, CHUNKS_AT_ONCE):
                 yield await self.of_headers(batch)
             after = headers[-1].key
 
@@ -151,13 +151,3 @@ class TenantExport:
                 return entry
         self.left_out.append(header.id)
         return None
-
-
-def _batches(headers: Sequence[DocumentHeader]) -> Iterator[list[DocumentHeader]]:
-    batch: list[DocumentHeader] = []
-    for header in headers:
-        if batch and sum(batched.passages for batched in batch) + header.passages > CHUNKS_AT_ONCE:
-            yield batch
-            batch = []
-        batch.append(header)
-    yield batch

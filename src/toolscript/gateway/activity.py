@@ -81,20 +81,16 @@ class ActivityFilter:
 
 
 @dataclass(frozen=True)
-class SessionUse:
-    """What a request of an MCP client put into its model's context, in bytes, to be added to its session.
+class Usage:
+    """Searches and calls that were not refused, and the sessions in which MCP clients searched.
 
-    `listed_bytes` of all tools, and `own_bytes` of the gateway's own, are what one list of them costs.
+    `searched_bytes` is what those searches took.
     """
 
-    session: str
-    client: str
-    at: float
-    requests: int = 0
-    used_bytes: int = 0
-    own_bytes: int = 0
-    listed_bytes: int = 0
-    tools: int = 0
+    searches: int = 0
+    calls: int = 0
+    sessions: int = 0
+    searched_bytes: int = 0
 
 
 @dataclass
@@ -118,9 +114,6 @@ class ActivityLog(Protocol):
     def add(self, entry: Entry, ending: Ending) -> None:
         """Log an entry that has begun and ended."""
 
-    def use(self, measure: Callable[[], SessionUse]) -> None:
-        """Add to a session; `measure` runs on the log's thread."""
-
     async def written(self) -> None:
         """Wait, but not long, until all entries so far are written: then they survive the end of this process."""
 
@@ -138,7 +131,6 @@ class NoActivity:
 
     def finish(self, ticket: Ticket, ending: Ending) -> None: ...
     def add(self, entry: Entry, ending: Ending) -> None: ...
-    def use(self, measure: Callable[[], SessionUse]) -> None: ...
     async def written(self) -> None: ...
     async def page(self, where: ActivityFilter, before: int | None, limit: int) -> Sequence[Record]:
         del where, before, limit

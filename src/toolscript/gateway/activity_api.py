@@ -12,12 +12,12 @@ from toolscript.core.items import MAX_ID
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.gateway.activity import ActivityFilter, ActivityLog, Outcome, record_shown
 from toolscript.gateway.api import count_in, parameter_of
-from toolscript.gateway.callers import CLIENT_HEADER, HTTP, client_is
+from toolscript.gateway.callers import CLIENT_HEADER, CLIENT_OF_TOKEN, HTTP, client_is
 from toolscript.gateway.openapi import ACTIVITY_PATH, DEFAULT_PAGE, MAX_PAGE
 
 
 class NamedClient:
-    """Middleware: what a request does is attributed to the client that a header of our own clients names."""
+    """Middleware: a request is that of the client whose token it has, else of the one that our header names."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -26,7 +26,8 @@ class NamedClient:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with client_is(unquote(Headers(scope=scope).get(CLIENT_HEADER, "")) or HTTP):
+        said = unquote(Headers(scope=scope).get(CLIENT_HEADER, "")) or HTTP
+        with client_is(scope.get(CLIENT_OF_TOKEN) or said):
             await self._app(scope, receive, send)
 
 

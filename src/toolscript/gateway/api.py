@@ -18,12 +18,13 @@ from starlette.routing import Route
 from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, OutcomeUnknown, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp.arguments import one_of, require_known, text, truth, wrong
+from toolscript.core.mcp_client.model import ServerState
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.core.web.request_context import new_query_id
 from toolscript.gateway.approvals import HELD, held_message
 from toolscript.gateway.callers import CallTerms, on_terms
-from toolscript.gateway.json import Json, answer_shown, call_shown, server_shown, tool_shown
+from toolscript.gateway.json import Json, answer_shown, call_shown, server_shown, tool_shown, without_words
 from toolscript.gateway.model import Gateway, LocalQuery
 from toolscript.gateway.openapi import (
     ANY_KIND,
@@ -39,6 +40,9 @@ from toolscript.gateway.rules import Risk
 
 T = TypeVar("T")
 
+# In the scope of a request that carries the gateway's own token, which is the person's. A connection of the user's
+# own is not enough, as the programs of an agent have one, too; nor is the token of a client.
+HAS_CREDENTIAL = "toolscript.has_credential"
 KINDS = (*ItemKind, ANY_KIND)
 RISKS = tuple(Risk)
 MAX_NEAREST = 3
@@ -88,11 +92,12 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
         if not isinstance(arguments, dict):
             raise wrong("arguments", "must be a JSON object")
         tool = _tool_id(text(body, "id"), "id")
-        with on_terms(terms_of(tool, confirms=truth(body, "confirm"), given=body)):
+        with on_terms(terms_of(request, tool, confirms=truth(body, "confirm"), given=body)):
             return JSONResponse(call_shown(await _for_http(gateway.call(tool, arguments))))
 
     async def list_servers(request: Request) -> Response:
-        return _page(request, await gateway.servers(), lambda server: server.name, server_shown)
+        servers = seen_by(request, await gateway.servers())
+        return _page(request, servers, lambda server: server.name, server_shown)
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(openapi_document(limit, threshold))
@@ -159,10 +164,15 @@ async def find_item(gateway: Gateway, full_name: str, kind_name: str) -> Item:
     )
 
 
-def terms_of(tool: str, *, confirms: bool, given: Mapping[str, object]) -> CallTerms:
-    """Return the terms of a call: what a person confirms, and the highest risk."""
+def seen_by(request: Request, states: Sequence[ServerState]) -> tuple[ServerState, ...]:
+    """Return the states, with what servers said for the person alone."""
+    return tuple(states if request.scope.get(HAS_CREDENTIAL) else without_words(states))
+
+
+def terms_of(request: Request, tool: str, *, confirms: bool, given: Mapping[str, object]) -> CallTerms:
+    """Return the terms of a call: what a person confirms, by their own credential, and the highest risk."""
     limit = one_of(given, "max_risk", RISKS) if "max_risk" in given else ""
-    return CallTerms(tool if confirms else "", limit)
+    return CallTerms(tool if confirms and request.scope.get(HAS_CREDENTIAL) else "", limit)
 
 
 def held_over_http(message: str, details: Mapping[str, object]) -> Forbidden:

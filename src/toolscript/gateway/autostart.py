@@ -24,7 +24,6 @@ from toolscript.gateway.config.write import write_file
 from toolscript.gateway.discovery import running_here
 from toolscript.gateway.program import program_command, search_path
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
-from toolscript.gateway.undo_journal import UndoJournal
 
 STEP = "autostart"
 RUN_SECONDS = 30.0
@@ -54,14 +53,17 @@ class AutostartPlan:
     def paths(self) -> list[Path]:
         return [self.path, *([self.link] if self.link is not None else [])]
 
+    @property
+    def backup(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.toolscript-backup")
+
 
 @dataclass(frozen=True)
 class Installed:
-    """`running`: a gateway runs now, by this or from before. `kept` are files that were changed since."""
+    """`running`: a gateway runs now, by this or from before."""
 
     plan: AutostartPlan
     running: bool = False
-    kept: tuple[str, ...] = ()
 
 
 def plan_install(*, flags: Mapping[str, object]) -> AutostartPlan:
@@ -134,50 +136,48 @@ def why_not_here(platform: str, environment: Mapping[str, str]) -> str:
     return "systemd is not running for this user"
 
 
+def is_installed(*, flags: Mapping[str, object]) -> bool:
+    return _is_ours(plan_install(flags=flags))
+
+
 def install(*, flags: Mapping[str, object]) -> Installed:
-    """Write the files and start the gateway, unless one runs already: that one goes on until the next login."""
+    """Write the files and start the gateway, unless one runs already: that one goes on until the next login.
+
+    A file of ours that says something else is kept beside the new one.
+    """
     settings = load_gateway_settings(flags)
     if why := why_not_here(sys.platform, environment()):
         raise SetupError(why, hint=INSTEAD)
     plan = plan_install(flags=flags)
-    journal = UndoJournal(settings.data_folder)
-    if STEP in journal.names():
-        if changed := journal.changed(STEP):
-            raise SetupError(
-                f"{changed[0]} was changed since it was installed", hint="move it away, then install again"
-            )
-        journal.undo(STEP)
-    elif plan.path.exists() and not _is_ours(plan):
-        raise SetupError(f"{plan.path} is not ours", hint="move it away, then install again")
+    if plan.path.exists():
+        if not _is_ours(plan):
+            raise SetupError(f"{plan.path} is not ours", hint="move it away, then install again")
+        if (earlier := plan.path.read_text(plan.encoding)) != plan.text:
+            plan.backup.write_text(earlier, plan.encoding)
     running = running_here(settings) is not None
-    planned = {plan.path: plan.text} if plan.encoding == "utf-8" else {}
-    with journal.recorded(STEP, plan.paths, planned):
-        _write(plan)
+    _write(plan)
     try:
         _run(plan.register)
         if not running:
             _start(plan)
     except SetupError:
-        journal.undo(STEP)
+        _remove(plan)
         raise
     return Installed(plan, running=True)
 
 
 def uninstall(*, flags: Mapping[str, object]) -> Installed:
-    """Stop what was started at login, and leave the folders as they were before."""
-    settings = load_gateway_settings(flags)
+    """Stop what was started at login, and remove its files."""
     plan = plan_install(flags=flags)
-    journal = UndoJournal(settings.data_folder)
-    recorded = STEP in journal.names()
-    if not recorded and not _is_ours(plan):
+    if not _is_ours(plan):
         raise NotFound("the gateway does not start at login", hint="`toolscript gateway install` makes it do so")
     here = not why_not_here(sys.platform, environment())
     if here:
         _stop(plan)
-    kept = journal.undo(STEP) if recorded else _remove(plan)
+    _remove(plan)
     if here and sys.platform.startswith("linux"):
         _run(plan.register)
-    return Installed(plan, kept=tuple(kept))
+    return Installed(plan)
 
 
 def _is_ours(plan: AutostartPlan) -> bool:
@@ -187,11 +187,9 @@ def _is_ours(plan: AutostartPlan) -> bool:
         return False
 
 
-def _remove(plan: AutostartPlan) -> list[str]:
-    """Remove files of ours that no record tells of."""
-    for path in plan.paths:
+def _remove(plan: AutostartPlan) -> None:
+    for path in (*plan.paths, plan.backup):
         path.unlink(missing_ok=True)
-    return []
 
 
 def _write(plan: AutostartPlan) -> None:

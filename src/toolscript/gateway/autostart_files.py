@@ -1,7 +1,7 @@
 """What starts the gateway at login, as text: a systemd user unit, a launchd agent, a Windows task."""
 
 import plistlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from subprocess import list2cmdline
 from xml.sax.saxutils import escape
@@ -135,7 +135,3 @@ _TASK_XML = """\
   </Actions>
 </Task>
 """
-
-
-def shown_command(command: Sequence[str]) -> str:
-    return list2cmdline(command)

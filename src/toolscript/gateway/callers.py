@@ -1,7 +1,7 @@
 """The client whose request is being answered, and the terms of its call. Apart: every command loads this."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -12,6 +12,8 @@ CLI, HTTP, PYTHON, MCP = "cli", "http", "python", "mcp"
 # Searches of the gateway itself, such as for the nearest names of an unknown tool. Only searches can be its own.
 ITSELF = "-"
 CLIENT_HEADER = "x-toolscript-client"
+# In the scope of a request: the client whose token it has, and so whose it is, whatever it says.
+CLIENT_OF_TOKEN = "toolscript.client_of_token"  # noqa: S105 - no password
 MAX_NAME = 200
 
 _client: ContextVar[str] = ContextVar("client", default=PYTHON)
@@ -24,12 +26,24 @@ def current_client() -> str:
 
 @contextmanager
 def client_is(name: str) -> Iterator[None]:
-    """Attribute what is done in the context to a client."""
-    token = _client.set(readable(name)[:MAX_NAME] or MCP)
+    """Attribute what is done in the context to a client, which may state any name but the gateway's own."""
+    stated = readable(name)[:MAX_NAME]
+    with _is(stated if stated not in ("", ITSELF) else MCP):
+        yield
+
+
+@contextmanager
+def _is(name: str) -> Iterator[None]:
+    token = _client.set(name)
     try:
         yield
     finally:
         _client.reset(token)
+
+
+def by_itself() -> AbstractContextManager[None]:
+    """Attribute what is done in the context to the gateway, so that it is not logged."""
+    return _is(ITSELF)
 
 
 class CallTerms(NamedTuple):

@@ -13,6 +13,7 @@ from toolscript.gateway.index import name_parts
 # A shell can do nearly everything, so it never outranks a tool whose description matches the request.
 SURE, LIKELY = 0.62, 0.5
 MIN_SHARE = 0.5
+SHELL = "shell"
 # Words that do not change which kind of tool a name denotes.
 SAY_LITTLE = frozenset(
     {
@@ -78,8 +79,13 @@ class Capabilities:
     general: tuple[General, ...]
     known: Mapping[str, Capability]
 
-    def asked_by(self, words: Sequence[str]) -> list[tuple[General, Inferred]]:
-        """Return the kinds of general tools that can do what these words ask for, each with its best reason."""
+    def asked_by(self, words: Sequence[str], *, is_command: bool = False) -> list[tuple[General, Inferred]]:
+        """Return the kinds of general tools that can do what these words ask for, each with its best reason.
+
+        `is_command`: the words are a command of a shell, which can run any.
+        """
+        if is_command and (shells := [general for general in self.general if general.kind == SHELL]):
+            return [(shell, Inferred(SURE, SHELL, "commands")) for shell in shells]
         stems = frozenset(terms_of_word(word)[0] for word in words)
         named = {name for stem in stems if stem in self._by_stem for name in self._by_stem[stem]}
         strengths = {name: strength for name in named if (strength := self.known[name].strength(stems))}

@@ -1,8 +1,7 @@
 """HTTP client of a gateway in another process."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http.client import HTTPException
 from time import sleep
@@ -12,10 +11,9 @@ from urllib.parse import quote
 from toolscript.client.exchange import Conversation, Peer, Request, Retries, address_of
 from toolscript.client.http import Sender
 from toolscript.client.resource import query_of, step_of
-from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, ToolscriptError, Unavailable
+from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, Unavailable
 from toolscript.core.items import Item, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
-from toolscript.core.mcp_client.relay import Relay, current_relay
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import Decision, Review, review_from_json
@@ -25,31 +23,9 @@ from toolscript.gateway.json import (
     call_from_json,
     health_from_json,
     item_of_json,
-    page_from_json,
     states_from_json,
 )
-from toolscript.gateway.listed_tools import ToolPage
-from toolscript.gateway.model import PAGE as PAGE_OF_ENTRIES
-from toolscript.gateway.model import (
-    PROMPTS,
-    RESOURCES,
-    SERVERS,
-    TOOLS,
-    Change,
-    EntryPage,
-    GatewayHealth,
-    LocalAnswer,
-    LocalQuery,
-)
-from toolscript.gateway.relay_paths import (
-    CALL,
-    ENTRIES_PATH,
-    LISTED_TOOLS_PATH,
-    REQUESTS_PATH,
-    SILENT_SECONDS,
-    WATCH_PATH,
-    Events,
-)
+from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
 T = TypeVar("T")
@@ -59,7 +35,6 @@ CONNECT_SECONDS = 5.0
 HANDOVER_PATH, ALIVE_PATH = "/handover", "/livez"
 # A gateway that ends has ended after this.
 ENDING_SECONDS = 0.1
-WATCH_AGAIN_SECONDS = 2.0
 PAGE = 1_000
 MAX_PAGES = 1_000
 # How many gateways one request is sent to, where each ends before it answers.
@@ -168,93 +143,13 @@ class GatewayClient:
         return await self._ask(bytes.decode, Request("GET", path, timeout=self._seconds))
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        relay, terms = current_relay(), current_terms()
+        terms = current_terms()
         # A confirmation is of one tool. The gateway is asked about another one as if there were none.
         confirms = bool(terms.confirmed) and terms.confirmed in (tool, tool_id(*split_tool_id(tool)))
-        if relay is not None:
-            params = {"name": tool, "arguments": arguments}
-            return await self._relayed(relay, CALL, params, _called, idempotent=False, confirms=confirms)
         body, seconds = json.dumps(arguments).encode(), self._call_seconds
         query = query_of({"confirm": "true" if confirms else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(_called, request)
-
-    async def listed_tools(self, after: str = "") -> ToolPage:
-        return await self._read(page_from_json, "GET", f"{LISTED_TOOLS_PATH}{query_of({'after': after})}")
-
-    async def tool_named(self, name: str) -> str:
-        path = f"{LISTED_TOOLS_PATH}/{step_of(name)}"
-        return str(await self._read(lambda data: data["tool"], "GET", path))
-
-    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE_OF_ENTRIES) -> EntryPage:
-        path = f"{ENTRIES_PATH}/{step_of(kind)}{query_of({'cursor': cursor, 'limit': limit})}"
-        return await self._read(lambda data: EntryPage(data["entries"], data["next_cursor"]), "GET", path)
-
-    async def request(self, method: str, params: JsonObject) -> JsonObject:
-        relay = current_relay()
-        if relay is not None:
-            return await self._relayed(relay, method, params, _object, idempotent=True)
-        return await self._ask(_object, _with_events({"method": method, "params": params}, Events()))
-
-    async def _relayed(
-        self,
-        relay: Relay,
-        method: str,
-        params: JsonObject,
-        read: Callable[[bytes], T],
-        *,
-        idempotent: bool,
-        confirms: bool = False,
-    ) -> T:
-        """Send a request whose progress, log messages and questions come back to the relay while it runs."""
-        from toolscript.gateway.relay_events import RelayedEvents
-
-        terms = current_terms()
-        told = {
-            "client": relay.client,
-            "capabilities": relay.capabilities,
-            "log_level": relay.log_level,
-            "wants_progress": relay.wants_progress,
-        }
-        limit = {"max_risk": terms.max_risk} if terms.max_risk else {}
-        body = {"method": method, "params": params, "relay": told, "confirm": confirms, **limit}
-        events = RelayedEvents(relay, self._post)
-        try:
-            return await self._ask(read, _with_events(body, events, idempotent=idempotent))
-        except BaseException:
-            events.close()
-            raise
-        finally:
-            await events.end()
-
-    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
-        """Tell of changes, also of the gateway after this one. To watch starts none: what is asked next does."""
-        from toolscript.gateway.relay_events import WatchEvents
-
-        body = json.dumps({"uris": [*uris]}).encode()
-        lists = (TOOLS, SERVERS, PROMPTS, RESOURCES)
-        while True:
-            events = WatchEvents(tell)
-            try:
-                request = Request("POST", WATCH_PATH, body, timeout=SILENT_SECONDS, lines=events)
-                await self._ask_there(json.loads, request)
-            except ToolscriptError:
-                await self._until_alive()
-            finally:
-                events.close()
-            # What changed meanwhile nobody told.
-            for change in (*map(Change, lists), *(Change(uri=uri) for uri in uris)):
-                tell(change)
-
-    async def _until_alive(self) -> None:
-        while True:
-            await self._off_loop(lambda: sleep(WATCH_AGAIN_SECONDS))
-            with suppress(Unavailable):
-                await self._run(self._line, bytes, Request("GET", ALIVE_PATH, timeout=self._seconds))
-                return
-
-    async def _post(self, path: str, body: JsonObject) -> None:
-        await self._ask(bytes, Request("POST", path, json.dumps(body).encode(), timeout=self._seconds))
 
     async def reviews(self) -> Sequence[Review]:
         from toolscript.gateway.openapi import MAX_PAGE, REVIEWS_PATH
@@ -362,15 +257,6 @@ class GatewayClient:
 
 def _called(answer: bytes) -> CallResult:
     return call_from_json(json.loads(answer))
-
-
-def _object(answer: bytes) -> JsonObject:
-    return dict(json.loads(answer).items())
-
-
-def _with_events(body: JsonObject, events: Events, *, idempotent: bool = True) -> Request:
-    sent = json.dumps(body).encode()
-    return Request("POST", REQUESTS_PATH, sent, idempotent=idempotent, timeout=SILENT_SECONDS, lines=events)
 
 
 class _Line:

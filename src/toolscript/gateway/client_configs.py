@@ -1,10 +1,11 @@
 """Config files of MCP clients: import their servers, and connect them to the gateway."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.gateway.client_tokens import ClientTokens
 from toolscript.gateway.config import importing
 from toolscript.gateway.config.clients import (
     Client,
@@ -15,6 +16,7 @@ from toolscript.gateway.config.clients import (
     read_clients,
 )
 from toolscript.gateway.config.connect import (
+    Change,
     ConnectPlan,
     Running,
     Scope,
@@ -28,7 +30,8 @@ from toolscript.gateway.config.problems import Problem
 from toolscript.gateway.config.read import FILE_NAME
 from toolscript.gateway.daemon import find
 from toolscript.gateway.program import program_command
-from toolscript.gateway.settings import environment
+from toolscript.gateway.record import RUN
+from toolscript.gateway.settings import environment, load_gateway_settings
 
 
 def plan_import(
@@ -69,22 +72,32 @@ def connect(
     else:
         # A project's file is for others, too: nothing of this machine.
         command = ("toolscript",) if scope is Scope.PROJECT else program_command()
-        running = _running() if http else None
+        running = _running(client, write=write) if http and _client(client) else None
         planned = connect_client(*places, running, entry_of(command, {}), direct=direct, scope=scope)
     if write:
         apply_connect(planned)
+        if undo and scope is Scope.USER and planned.change is Change.REMOVE:
+            client_tokens(flags={}).revoke(client)
     return planned
 
 
-def _running() -> Running:
-    """Return the gateway that runs for these config files; its address is valid while it keeps its port."""
+def client_tokens(*, flags: Mapping[str, object]) -> ClientTokens:
+    return ClientTokens(load_gateway_settings(flags).data_folder / RUN)
+
+
+def _running(client: str, *, write: bool) -> Running:
+    """Return the gateway that runs for these config files, and the token of this client; none is made for a plan.
+
+    Its address is valid while it keeps its port.
+    """
     running = find(flags={})
     if running is None:
         raise NotFound(
             "no gateway is running for these config files",
             hint="`toolscript gateway start --background` starts one",
         )
-    return Running(running.url, running.token)
+    tokens = client_tokens(flags={})
+    return Running(running.url, tokens.of(client) if write else tokens.known(client))
 
 
 def _client(name: str) -> Client:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from toolscript.core.errors import NotFound, SetupError, Unavailable
-from toolscript.gateway.discovery import RunningGateway, is_replaced, listens, running_file, running_here
+from toolscript.gateway.discovery import running_file, running_here
 from toolscript.gateway.joining import connect, join, why_unusable
 from toolscript.gateway.launch import start_in_background
 from toolscript.gateway.model import GatewayHealth
+from toolscript.gateway.record import RunningGateway, is_replaced, listens
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 
+# How long a gateway may take to stop. One that takes longer is killed; its servers end with it.
 STOP_SECONDS = 15.0
 LOOK_SECONDS = 0.05
 
@@ -22,29 +24,33 @@ LOOK_SECONDS = 0.05
 def start(
     *,
     flags: Mapping[str, object],
-    on_ready: Callable[[str], None],
+    on_ready: Callable[..., None],
     background: bool,
     on_demand: bool = False,
+    private: bool = False,
 ) -> None:
     """Serve until stopped; in the background, return as soon as the gateway accepts requests, whoever started it.
 
-    `on_demand`: for a client that found none; that another process is faster is no error.
+    `on_demand`: for a client that found none; that another process is faster is no error. `private`: for the
+    process that started this one alone, until that ends; `on_ready` gets the token, too.
     """
     settings = load_gateway_settings(flags)
-    running = running_file(settings).read()
+    running = None if private else running_file(settings).read()
     if background and running is not None and not why_unusable(running, settings):
         # A command may have started it in the meantime.
         on_ready(running.url)
         return
-    if not on_demand:
+    if not (on_demand or private):
         _refuse_a_second(settings)
     from toolscript.gateway.runtime import require_model
-    from toolscript.gateway.serve import serve
+    from toolscript.gateway.serve import serve, serve_private
 
     require_model(settings)
     if background:
         arguments = [word for word in sys.argv[1:] if word not in ("--background", "-b")]
-        on_ready(start_in_background(settings, arguments, environment(), until_ready=True).url)
+        on_ready(start_in_background(settings.data_folder, arguments, environment(), until_ready=True).url)
+    elif private:
+        serve_private(settings, on_ready)
     else:
         serve(settings, on_ready, on_demand=on_demand)
 
@@ -83,15 +89,14 @@ def stop(*, flags: Mapping[str, object]) -> RunningGateway:
     running = running_here(settings)
     if running is None:
         raise NotFound("no gateway is running for this data folder", hint="`toolscript gateway start` starts one")
-    os.kill(running.pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
-    while running_here(settings) == running:
-        if time.monotonic() > deadline:
-            raise Unavailable(
-                f"the gateway (process {running.pid}) has not stopped", hint="end the process yourself"
-            )
-        time.sleep(LOOK_SECONDS)
-    return running
+    for sent in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        os.kill(running.pid, sent)
+        deadline = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < deadline:
+            if running_here(settings) != running:
+                return running
+            time.sleep(LOOK_SECONDS)
+    raise Unavailable(f"the gateway (process {running.pid}) has not stopped", hint="end the process yourself")
 
 
 def _refuse_a_second(settings: GatewaySettings) -> None:

@@ -1,57 +1,30 @@
 """The record of the running gateway of a data folder: its address, its token, and the lock that it holds."""
 
 import json
-import os
-import re
 import secrets
-import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from toolscript.core.errors import SetupError
 from toolscript.core.file_locks import take
-from toolscript.core.own_files import is_own, open_regular
-from toolscript.core.version import __version__
+from toolscript.core.own_files import PRIVATE_FOLDER, make_private, private, read_own_file, write_private
 from toolscript.gateway.config.read import ConfigPlace
+from toolscript.gateway.record import RECORD, RUN, RunningGateway, lock_of, read_living
 from toolscript.gateway.settings import ENVIRONMENT, GatewaySettings
 
 if TYPE_CHECKING:
     from toolscript.gateway.secret_store import SecretStore
 
 LOOK_SECONDS = 0.5
-PRIVATE_FOLDER = 0o700
 
-FIND_SECONDS = 1.0
 # Settings that a gateway fixes at its start: a command with other values runs its own.
 CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
-RECORD = "gateway.json"
-# Raised when a client of before cannot use a gateway of now, or the other way round.
-API = 1
 # In the details of an error: another process was faster.
 ALREADY_RUNNING = "already_running"
-
-
-@dataclass(frozen=True)
-class RunningGateway:
-    """`choices`: settings that a command may have set differently, such as the model.
-
-    `token`: the bearer token it requires. Every process that can read this file may use it. `workspace`: the id of
-    the one that it serves without being told another. It listens from its record on, and answers once `ready`.
-    """
-
-    pid: int
-    url: str
-    version: str
-    choices: Mapping[str, object] = field(default_factory=dict)
-    token: str = field(default="", repr=False)
-    workspace: str = ""
-    ready: bool = True
-    api: int = API
 
 
 class RunningFile:
@@ -59,7 +32,7 @@ class RunningFile:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RECORD
-        self._lock = _lock_of(self._path)
+        self._lock = lock_of(self._path)
 
     @property
     def path(self) -> Path:
@@ -67,7 +40,7 @@ class RunningFile:
 
     def read(self) -> RunningGateway | None:
         """Return the recorded gateway if its process still runs."""
-        return _read_living(self._path)
+        return read_living(self._path)
 
     @contextmanager
     def held(self) -> Iterator["Record"]:
@@ -89,10 +62,10 @@ class RunningFile:
 
     def _open(self) -> IO[bytes]:
         try:
-            self._lock.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self._lock.parent)
             # A process that can open the lock could hold it and look like a running gateway.
             self._lock.parent.chmod(PRIVATE_FOLDER)
-            return open(self._lock, "ab", opener=_private)
+            return open(self._lock, "ab", opener=private)
         except OSError as error:
             raise _cannot_write(self._lock.parent, error) from error
 
@@ -106,6 +79,10 @@ class Record:
 
     def write(self, running: RunningGateway) -> None:
         write_private(self._path, json.dumps(asdict(running)))
+
+    @property
+    def is_held(self) -> bool:
+        return not self._lock.closed
 
     @property
     def descriptor(self) -> int:
@@ -123,30 +100,17 @@ class Record:
             self._lock.close()
 
 
-def token_at(folder: Path, url: str) -> str:
-    """Return the token of this user's gateway at this address; empty if none runs there."""
-    running = _read_living(folder / RECORD)
-    is_ours = running is not None and _origin(url) == running.url
-    return running.token if running is not None and is_ours else ""
-
-
-def _origin(url: str) -> str:
-    """Return the address without the path of a workspace."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
 def own_token(folder: Path) -> str:
     """Return the token that the gateway generates once and reuses at every start: client configs contain it."""
     path = folder / "token"
     try:
-        if (stored := _read_own_file(path).strip()) and stored.isascii():
+        if (stored := read_own_file(path).strip()) and stored.isascii():
             return stored
     except (OSError, ValueError):
         pass
     token = secrets.token_urlsafe(32)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         write_private(path, token)
     except OSError as error:
         raise _cannot_write(folder, error) from error
@@ -160,56 +124,6 @@ def _cannot_write(folder: Path, error: OSError) -> SetupError:
     )
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user can read, from its creation on."""
-    new = path.with_suffix(f".{os.getpid()}.new")
-    new.unlink(missing_ok=True)
-    with open(new, "x", encoding="utf-8", opener=_private) as file:
-        file.write(text)
-    new.replace(path)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _read_own_file(path: Path) -> str:
-    """Read a file of this user only: its content decides where requests and their token are sent."""
-    with os.fdopen(open_regular(path, follow_links=True), "r", encoding="utf-8") as file:
-        if not is_own(os.fstat(file.fileno())):
-            raise PermissionError(f"{path} belongs to another user")
-        return file.read()
-
-
-def _read_living(path: Path) -> RunningGateway | None:
-    try:
-        running = _read(path)
-        with _lock_of(path).open("ab") as lock:
-            return None if take(lock, shared=True) else running
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None
-
-
-def _lock_of(path: Path) -> Path:
-    return path.with_suffix(".lock")
-
-
-def _read(path: Path) -> RunningGateway | None:
-    data = json.loads(_read_own_file(path))
-    running = RunningGateway(
-        int(data["pid"]),
-        str(data["url"]),
-        str(data["version"]),
-        dict(data["choices"]),
-        str(data.get("token", "")),
-        str(data.get("workspace", "")),
-        data.get("ready") is True,
-        int(data.get("api", 0)),
-    )
-    # 0 and negative pids are process groups, ours among them, and `stop` sends a signal to this pid.
-    return running if running.pid > 0 else None
-
-
 def _take_with_retries(lock: IO[bytes]) -> bool:
     """Retry for a moment: a process that checks for a running gateway holds the lock briefly, too."""
     deadline = time.monotonic() + LOOK_SECONDS
@@ -218,19 +132,6 @@ def _take_with_retries(lock: IO[bytes]) -> bool:
             return False
         time.sleep(0.01)
     return True
-
-
-def is_older(version: str, than: str) -> bool:
-    return _parts(version) < _parts(than)
-
-
-def _parts(version: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", version)[:4]]
-
-
-def is_replaced(running: RunningGateway) -> bool:
-    """Return whether a gateway of this version takes the place of the one that runs: never of a newer one."""
-    return hasattr(socket, "send_fds") and is_older(running.version, __version__)
 
 
 def choices_of(settings: GatewaySettings) -> dict[str, object]:
@@ -243,7 +144,7 @@ def running_here(settings: GatewaySettings) -> RunningGateway | None:
 
 def running_file(settings: GatewaySettings) -> RunningFile:
     """Return the record of this user and data folder, which have one gateway."""
-    return RunningFile(settings.data_folder / "run")
+    return RunningFile(settings.data_folder / RUN)
 
 
 def place_of(settings: GatewaySettings) -> ConfigPlace:
@@ -269,12 +170,3 @@ class _SecretsWhenNeeded:
 
             self._secrets = open_secret_store(self._data_folder)
         return self._secrets.get(name)
-
-
-def listens(url: str) -> bool:
-    address = urlsplit(url)
-    try:
-        socket.create_connection((address.hostname or "", address.port or 80), FIND_SECONDS).close()
-    except OSError:
-        return False
-    return True

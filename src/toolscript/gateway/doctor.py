@@ -185,7 +185,7 @@ async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[F
             waiting = [review for review in await gateway.reviews() if review.waits]
             return [*map(_server, states), *map(_review, waiting)]
     except ConfigInvalid as error:
-        return [Finding("CAPABILITIES", False, error.message, error.hint)]
+        return [Finding("TABLES", False, error.message, error.hint)]
 
 
 def _review(review: Review) -> Finding:

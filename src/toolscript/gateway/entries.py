@@ -6,6 +6,7 @@ A prompt is `server__prompt`. A resource keeps its URI where no other server has
 
 import hashlib
 import json
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,9 @@ from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.gateway.model import LISTS, PAGE, PROMPTS, RESOURCES, SERVERS, TEMPLATES, TOOLS, EntryPage
 
 URI_PREFIX = "toolscript://"
+_URI = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):(?P<host>//[^/?#]*)?(?P<rest>.*)", re.DOTALL)
+_IGNORED = re.compile(r"[\t\r\n]")
+_BLANKS = "".join(map(chr, range(33)))
 
 _ADDRESSES = {RESOURCES: "uri", TEMPLATES: "uriTemplate"}
 
@@ -34,10 +38,14 @@ class Named:
 
 
 class Entries:
-    """The prompts, resources and templates among these items. Names are made once, entries when they are shown."""
+    """The prompts, resources and templates among these items. Names are made once, entries when they are shown.
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    `own_names`: of one server, under the names and addresses that it gives them.
+    """
+
+    def __init__(self, items: Sequence[Item], *, own_names: bool = False) -> None:
         self._all = items
+        self._own_names = own_names
         self._items = [item for item in items if item.kind is not ItemKind.TOOL]
 
     @cached_property
@@ -66,14 +74,18 @@ class Entries:
         return self._listed[PROMPTS].get(name) or self._bare_prompts.get(name)
 
     def resource(self, uri: str) -> Named | None:
-        return self._listed[RESOURCES].get(uri)
+        """Return the resource of a listed URI, also in another spelling, or of a server and its own URI."""
+        return self._listed[RESOURCES].get(uri) or self._by_address[RESOURCES].get(address_of(uri))
 
     def template(self, uri_template: str) -> Named | None:
-        return self._listed[TEMPLATES].get(uri_template)
+        known = self._listed[TEMPLATES].get(uri_template)
+        return known or self._by_address[TEMPLATES].get(address_of(uri_template))
 
     def templates_of(self, uri: str) -> list[Named]:
-        """Return the templates that begin as this URI does."""
-        return [named for named in self._listed[TEMPLATES].values() if uri.startswith(_fixed(named.name))]
+        """Return the templates that begin as this URI does, of its server where it names one."""
+        server, own_uri = without_server(uri)
+        templates = [named for named in self._listed[TEMPLATES].values() if server in ("", named.item.server)]
+        return [named for named in templates if own_uri.startswith(_fixed(named.own_name))]
 
     def servers_of(self, own_uri: str) -> set[str]:
         """Return the servers that list a resource of this URI."""
@@ -86,18 +98,38 @@ class Entries:
     def _listed(self) -> Mapping[str, Mapping[str, Named]]:
         own: dict[str, list[tuple[str, Item]]] = {kind: [] for kind in LISTS}
         for item in self._items:
-            kind, name = _own_name(item)
+            kind, name = own_name(item)
             own[kind].append((name, item))
-        prompts = {tool_id(item.server, item.name): (name, item) for name, item in own[PROMPTS]}
+        prompts = {
+            name if self._own_names else tool_id(item.server, item.name): (name, item)
+            for name, item in own[PROMPTS]
+        }
         listed = {PROMPTS: {name: Named(name, *rest) for name, rest in prompts.items()}}
         for kind in (RESOURCES, TEMPLATES):
             times = Counter(address for address, _ in own[kind])
             named = [
-                Named(address if times[address] == 1 else with_server(item.server, address), address, item)
+                Named(
+                    address if self._own_names or times[address] == 1 else with_server(item.server, address),
+                    address,
+                    item,
+                )
                 for address, item in own[kind]
             ]
             listed[kind] = {entry.name: entry for entry in named}
         return listed
+
+    @cached_property
+    def _by_address(self) -> Mapping[str, Mapping[tuple[str, str], Named]]:
+        """By server and normal form of their own URI; without a server where no other has it."""
+        found: dict[str, dict[tuple[str, str], Named]] = {kind: {} for kind in (RESOURCES, TEMPLATES)}
+        for kind, by_address in found.items():
+            times = Counter(normal_uri(named.own_name) for named in self._listed[kind].values())
+            for named in self._listed[kind].values():
+                address = normal_uri(named.own_name)
+                by_address[named.item.server, address] = named
+                if times[address] == 1:
+                    by_address["", address] = named
+        return found
 
     @cached_property
     def _servers_of(self) -> Mapping[str, set[str]]:
@@ -129,7 +161,32 @@ def without_server(uri: str) -> tuple[str, str]:
     return (unquote(server), rest) if slash and rest else ("", uri)
 
 
-def _own_name(item: Item) -> tuple[str, str]:
+def normal_uri(uri: str) -> str:
+    """Return the form in which two spellings of a URI are equal (RFC 3986, 6.2.2; tabs and line ends are none)."""
+    parts = _URI.fullmatch(_IGNORED.sub("", uri).strip(_BLANKS))
+    if parts is None:
+        return uri
+    return unquote(f"{parts['scheme'].lower()}:{(parts['host'] or '').lower()}{parts['rest']}")
+
+
+def address_of(uri: str) -> tuple[str, str]:
+    """Return the server that a URI names, or none, and the normal form of the rest."""
+    server, own_uri = without_server(uri)
+    return server, normal_uri(own_uri)
+
+
+def with_uri(answer: JsonObject, own: str, listed: str) -> JsonObject:
+    """Return the contents under the URI that was read."""
+    contents: Any = answer.get("contents")
+    if not isinstance(contents, list):
+        return answer
+    renamed = [
+        {**part, "uri": listed} if isinstance(part, dict) and part.get("uri") == own else part for part in contents
+    ]
+    return {**answer, "contents": renamed}
+
+
+def own_name(item: Item) -> tuple[str, str]:
     """Return the list in which an item is, and what its server calls it there."""
     entry = _definition(item)
     if item.kind is ItemKind.PROMPT:

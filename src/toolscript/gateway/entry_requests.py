@@ -3,14 +3,22 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
 
 from toolscript.core.errors import InvalidRequest, NotFound, ToolscriptError
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import ToolServers
-from toolscript.gateway.entries import Entries, Named, with_server, without_server
+from toolscript.gateway.entries import Entries, Named, normal_uri, own_name, with_server, with_uri, without_server
 from toolscript.gateway.indexing import Indexing
-from toolscript.gateway.model import COMPLETE, GET_PROMPT, PROMPTS, READ_RESOURCE, Change, EntryPage
+from toolscript.gateway.model import (
+    COMPLETE,
+    GET_PROMPT,
+    PROMPTS,
+    READ_RESOURCE,
+    SUBSCRIBE,
+    TEMPLATES,
+    Change,
+    EntryPage,
+)
 from toolscript.gateway.search import LocalSearch
 
 MAX_NEAREST = 3
@@ -63,6 +71,9 @@ class EntryRequests:
             return await self._read_resource(params)
         if method == COMPLETE:
             return await self._complete(params)
+        if method == SUBSCRIBE:
+            await self._place_of(str(params.get("uri", "")))
+            return {}
         raise InvalidRequest(f"{method[:100]!r} is not passed on to servers")
 
     async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
@@ -107,7 +118,7 @@ class EntryRequests:
         own = {**params, "uri": own_uri}
         # A server that has woken may have changed what it offers.
         answer = await self._servers.request(server, READ_RESOURCE, own, lambda: self._place_of(uri))
-        return answer if own_uri == uri else _with_uri(answer, own_uri, uri)
+        return answer if own_uri == uri else with_uri(answer, own_uri, uri)
 
     async def _complete(self, params: JsonObject) -> JsonObject:
         ref = params.get("ref")
@@ -144,7 +155,8 @@ class EntryRequests:
             return named.item.server, named.own_name
         # What several servers list is no matter of templates.
         candidates = [] if self.entries.servers_of(uri) else self.entries.templates_of(uri)
-        templates = [template for template in candidates if _matches(template.name, uri)]
+        own_uri = without_server(uri)[1]
+        templates = [template for template in candidates if _matches(template.own_name, own_uri)]
         servers = {template.item.server for template in templates}
         if len(servers) == 1:
             [server] = servers
@@ -164,9 +176,20 @@ class EntryRequests:
         candidates = {named} & with_resources if named else listed or candidates or with_resources
         if len(candidates) == 1:
             return next(iter(candidates))
+        self._require_no_held(uri)
         hint = f"read it as {with_server('SERVER', own_uri[:200])}, with one of: {', '.join(sorted(candidates))}"
         what = "several servers list" if listed else "no server lists"
         raise NotFound(f"{what} the resource {uri[:200]!r}", hint=hint if candidates else "")
+
+    def _require_no_held(self, uri: str) -> None:
+        """Refuse a URI, in any spelling, that is one of a held resource or template of any server."""
+        store, address = self._indexing.approvals, normal_uri(uri)
+        for offer in self._indexing.offers() if store else ():
+            for item in (item for item in offer.items if item.kind is ItemKind.RESOURCE):
+                kind, own = own_name(item)
+                if _matches(own, address) if kind == TEMPLATES else normal_uri(own) == address:
+                    assert store is not None  # noqa: S101
+                    store.require(item)
 
     def _require_not_held(self, server: str, uri: str) -> None:
         """Refuse an unlisted URI where the server has resources that are held: it could be one of them."""
@@ -228,14 +251,3 @@ def _matches(uri_template: str, uri: str) -> bool:
         return UriTemplate.parse(uri_template).match(uri) is not None
     except InvalidUriTemplate:
         return False
-
-
-def _with_uri(answer: JsonObject, own: str, listed: str) -> JsonObject:
-    """Return the contents under the URI that was read."""
-    contents: Any = answer.get("contents")
-    if not isinstance(contents, list):
-        return answer
-    renamed = [
-        {**part, "uri": listed} if isinstance(part, dict) and part.get("uri") == own else part for part in contents
-    ]
-    return {**answer, "contents": renamed}

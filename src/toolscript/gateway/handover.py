@@ -19,10 +19,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from toolscript.core.errors import InvalidRequest, SetupError, ToolscriptError, Unavailable
+from toolscript.core.errors import InvalidRequest, SetupError, ToolscriptError, Unauthorized, Unavailable
 from toolscript.core.own_files import is_own
+from toolscript.gateway.api import HAS_CREDENTIAL
 from toolscript.gateway.client import HANDOVER_PATH, GatewayClient
-from toolscript.gateway.discovery import Record, RunningGateway
+from toolscript.gateway.discovery import Record
+from toolscript.gateway.record import RunningGateway
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -82,6 +84,8 @@ class Handover:
 
     def route(self) -> Route:
         async def give(request: Request) -> Response:
+            if not request.scope.get(HAS_CREDENTIAL):
+                raise Unauthorized("to replace a gateway requires its user's own token", hint="ask the user")
             try:
                 address = str(json.loads(await request.body())["socket"])
             except (ValueError, KeyError, TypeError, RecursionError):

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from toolscript.core.errors import SetupError
-from toolscript.gateway.activity import ActivityFilter, ActivityLog, NoActivity, Record, SessionUse
+from toolscript.gateway.activity import ActivityFilter, ActivityLog, NoActivity, Record, Usage
 from toolscript.gateway.settings import (
     ACTIVITY_ARGUMENTS,
     NO_ACTIVITY,
@@ -21,7 +21,7 @@ from toolscript.gateway.store.activity_file import (
     clear,
     read_after,
     read_page,
-    read_sessions,
+    read_usage,
     reading,
     state_of,
 )
@@ -68,10 +68,10 @@ class History:
         with self._reading() as connection:
             return read_after(connection, where, last, running, limit) if connection is not None else ()
 
-    def sessions(self, since: float) -> Sequence[tuple[SessionUse, float]]:
-        """Return the sessions that began after that time, each with when it began."""
+    def usage(self, since: float) -> Usage:
+        """Return what was done after that time."""
         with self._reading() as connection:
-            return read_sessions(connection, since) if connection is not None else ()
+            return read_usage(connection, since) if connection is not None else Usage()
 
     def state(self) -> FileState | None:
         """Return how large it is, None without a file."""

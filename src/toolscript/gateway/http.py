@@ -2,9 +2,9 @@
 
 import hmac
 import math
-from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolscript.core.daemon_threads import DaemonThreads
 from toolscript.core.errors import (
     ERROR_TABLE,
     Forbidden,
@@ -30,20 +31,19 @@ from toolscript.core.web.hosts import is_loopback_host, is_loopback_origin
 from toolscript.core.web.request_context import RequestContext, SecurityHeaders, code_of_status, has_kinds
 from toolscript.gateway.activity import ActivityLog, NoActivity
 from toolscript.gateway.activity_api import NamedClient, activity_routes
-from toolscript.gateway.api import api_routes, json_object, terms_of
-from toolscript.gateway.callers import on_terms
+from toolscript.gateway.api import HAS_CREDENTIAL, api_routes, json_object, seen_by, terms_of
+from toolscript.gateway.callers import CLIENT_OF_TOKEN, on_terms
+from toolscript.gateway.client_tokens import is_for_clients
 from toolscript.gateway.json import (
     answer_to_json,
     call_to_json,
     health_to_json,
     item_to_json,
-    page_to_json,
     states_to_json,
 )
 from toolscript.gateway.model import Gateway, LocalQuery
-from toolscript.gateway.relay_api import relay_routes
-from toolscript.gateway.relay_paths import LISTED_TOOLS_PATH
-from toolscript.gateway.review_api import HAS_CREDENTIAL, review_routes
+from toolscript.gateway.review_api import review_routes
+from toolscript.gateway.workspace import PREFIX
 
 # Values of `Sec-Fetch-Site` for this gateway's own page, and for an address that the user typed.
 OWN_SITES = frozenset({"same-origin", "none"})
@@ -55,6 +55,8 @@ _HOW_TO_AUTHENTICATE = (
     "`toolscript config connect CLIENT --http` writes it into a client's config"
 )
 
+# No request is answered before its guard: nothing else is done on these threads.
+_GUARDS = DaemonThreads("guard", 2)
 MAX_TOOLS = 1_000
 MAX_BYTES = 8 * 1024 * 1024
 
@@ -62,14 +64,20 @@ MAX_BYTES = 8 * 1024 * 1024
 class Guard:
     """Authenticates requests: every local program can reach the port, and so can a web page through a browser.
 
-    `is_same_person` gets both ends of the connection; None: only the token counts.
+    `token` is the person's own; `client_of` returns the client that has a token of its own. `is_same_person` gets
+    both ends of the connection; None: only tokens count.
     """
 
     def __init__(
-        self, app: ASGIApp, token: str, is_same_person: Callable[[Address, Address], bool] | None = None
+        self,
+        app: ASGIApp,
+        token: str,
+        is_same_person: Callable[[Address, Address], bool] | None = None,
+        client_of: Callable[[str], str] = lambda _: "",
     ) -> None:
         self._app = app
         self._token = token
+        self._client_of = client_of
         self._is_same_person = is_same_person
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,17 +95,21 @@ class Guard:
             return Forbidden("this gateway answers to 127.0.0.1 and localhost only", details={"header": "Host"})
         if header := _foreign_page(headers, scope):
             return Forbidden("requests from other web pages are not allowed", details={"header": header})
-        scope[HAS_CREDENTIAL] = self._has_token(headers)
-        if scope["path"] != "/livez" and not scope[HAS_CREDENTIAL] and not await self._is_own_connection(scope):
+        token = _bearer(headers)
+        scope[HAS_CREDENTIAL] = bool(token and self._token) and hmac.compare_digest(
+            token.encode(), self._token.encode()
+        )
+        if scope["path"] == "/livez" or scope[HAS_CREDENTIAL]:
+            return None
+        if client := self._client_of(token) if token else "":
+            scope[CLIENT_OF_TOKEN] = client
+            return None if is_for_clients(scope["method"], _within_workspace(scope["path"])) else _for_the_person()
+        # A token that nobody has, such as a revoked one, is no request of the person's own programs.
+        if token or not await self._is_own_connection(scope):
             return Unauthorized(
                 "this gateway belongs to one user and requires their token", hint=_HOW_TO_AUTHENTICATE
             )
         return None
-
-    def _has_token(self, headers: Headers) -> bool:
-        kind, _, token = headers.get("authorization", "").partition(" ")
-        same = hmac.compare_digest(token.strip().encode(), self._token.encode())
-        return kind.lower() == "bearer" and same and bool(self._token)
 
     async def _is_own_connection(self, scope: Scope) -> bool:
         """Return whether the connection is the user's own. Not from a browser: a page may control its requests.
@@ -108,7 +120,24 @@ class Guard:
         from_browser = "sec-fetch-site" in headers
         if self._is_same_person is None or not client or not server or from_browser:
             return False
-        return await to_thread(self._is_same_person, (client[0], client[1]), (server[0], server[1]))
+        is_same_person = self._is_same_person
+        return await _GUARDS.run(lambda: is_same_person((client[0], client[1]), (server[0], server[1])))
+
+
+def _bearer(headers: Headers) -> str:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+def _within_workspace(path: str) -> str:
+    return f"/{path.removeprefix(PREFIX).partition('/')[2]}" if path.startswith(PREFIX) else path
+
+
+def _for_the_person() -> Forbidden:
+    return Forbidden(
+        "a client's token finds, lists and calls tools, and nothing else",
+        hint="ask the user: what only they may do, they do in a terminal",
+    )
 
 
 def _foreign_page(headers: Headers, scope: Scope) -> str:
@@ -136,14 +165,15 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         explain, schemas = _flag(request, "explain"), _flag(request, "schemas")
         return JSONResponse(answer_to_json(await gateway.search(query), explain=explain, schemas=schemas))
 
-    async def health(_: Request) -> Response:
-        return JSONResponse(health_to_json(await gateway.health()))
+    async def health(request: Request) -> Response:
+        health = await gateway.health()
+        return JSONResponse(health_to_json(replace(health, servers=seen_by(request, health.servers))))
 
     async def alive(_: Request) -> Response:
         return JSONResponse({"status": "alive"})
 
-    async def servers(_: Request) -> Response:
-        return JSONResponse({"servers": states_to_json(await gateway.servers())})
+    async def servers(request: Request) -> Response:
+        return JSONResponse({"servers": states_to_json(seen_by(request, await gateway.servers()))})
 
     async def tools(request: Request) -> Response:
         """List the searchable items, one page at a time."""
@@ -159,7 +189,7 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
     async def call(request: Request) -> Response:
         arguments = json_object(await request.body(), "send the arguments as a JSON object")
         tool = request.path_params["tool"]
-        with on_terms(terms_of(tool, confirms=_flag(request, "confirm"), given=request.query_params)):
+        with on_terms(terms_of(request, tool, confirms=_flag(request, "confirm"), given=request.query_params)):
             return JSONResponse(call_to_json(await gateway.call(tool, arguments)))
 
     return [
@@ -170,21 +200,6 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         Route("/tools", tools),
         Route("/runtime/tools.ts", types),
         Route("/tools/{tool:anything}", call, methods=["POST"]),
-    ]
-
-
-def listed_routes(gateway: Gateway) -> list[Route]:
-    """Return the routes of `toolscript mcp --direct`, whose client gets the tools as one of `/mcp/all` does."""
-
-    async def listed_tools(request: Request) -> Response:
-        return JSONResponse(page_to_json(await gateway.listed_tools(request.query_params.get("after", ""))))
-
-    async def tool_named(request: Request) -> Response:
-        return JSONResponse({"tool": await gateway.tool_named(request.path_params["name"])})
-
-    return [
-        Route(LISTED_TOOLS_PATH, listed_tools),
-        Route(f"{LISTED_TOOLS_PATH}/{{name:anything}}", tool_named),
     ]
 
 
@@ -244,6 +259,7 @@ def create_gateway_app(
     limit: int,
     threshold: float,
     token: str,
+    client_of: Callable[[str], str] = lambda _: "",
     activity: ActivityLog | None = None,
     is_same_person: Callable[[Address, Address], bool] | None = None,
     more_routes: tuple[BaseRoute, ...] = (),
@@ -261,17 +277,15 @@ def create_gateway_app(
     return Starlette(
         routes=[
             *gateway_routes(gateway, limit=limit, threshold=threshold),
-            *listed_routes(gateway),
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
             *review_routes(gateway),
-            *relay_routes(gateway),
             *more_routes,
         ],
         middleware=[
             Middleware(SecurityHeaders),
             Middleware(RequestContext, max_bytes=MAX_BYTES),
-            Middleware(Guard, token=token, is_same_person=is_same_person),
+            Middleware(Guard, token=token, is_same_person=is_same_person, client_of=client_of),
             Middleware(NamedClient),
             *more_middleware,
         ],
@@ -292,11 +306,9 @@ def create_view_app(
     return Starlette(
         routes=[
             *gateway_routes(gateway, limit=limit, threshold=threshold),
-            *listed_routes(gateway),
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
             *review_routes(gateway),
-            *relay_routes(gateway),
             *more_routes,
         ],
         exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},

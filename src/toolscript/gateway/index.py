@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from toolscript.core.item_text import item_words, terms_of_words
-from toolscript.core.items import Item, ItemKind, tool_id
+from toolscript.core.items import CLIENT_PREFIX, SEPARATOR, Item, ItemKind, tool_id
 from toolscript.core.retrieval.model import Candidate, CandidateArrays, Candidates, Matrix, Vector
 from toolscript.core.retrieval.rerank import Features
 from toolscript.core.retrieval.spelling import Vocabulary
 from toolscript.core.retrieval.terms import is_plain, split_identifier, terms_of_word, words_of
 from toolscript.gateway.listed_tools import ListedTools
+from toolscript.gateway.twins import twin_groups
 
 WEIGHTS = {"name": 3.0, "server": 2.0, "description": 1.0}
 LEAST = 2.0
@@ -34,6 +35,8 @@ MAX_NAME_ASKED = 5
 NEAREST_NAME = 86.0
 ALL_BUT_EXACT, EXACT_BUT_FOR_CASE = 0.99, 0.995
 MAX_NAMES = 8
+# What clients put before `server__tool` for every server.
+ANY_CLIENT_PREFIX = "mcp__"
 
 
 def stems_by_field(item: Item) -> StemsByField:
@@ -283,10 +286,19 @@ class LocalIndex:
             self._domains[row] = domain_of(self.stems(row))
         return self._domains[row]
 
+    @cached_property
+    def twins(self) -> Rows:
+        """The group of each item: the same for twins."""
+        return twin_groups(self.items)
+
+    @cached_property
+    def is_deprecated(self) -> NDArray[np.bool_]:
+        return np.array([item.is_deprecated for item in self.items], dtype=np.bool_)
+
     def warm(self) -> "LocalIndex":
         """Build the lazy properties, so that the first search need not."""
         _ = self.names, self.full_names, self.name_parts, self.rank_by_name, self.vocabulary.words_by_length
-        _ = self._rows_of_kind, self._rows_by_name, self._rows_of_any_case
+        _ = self._rows_of_kind, self._rows_by_name, self._rows_of_any_case, self.twins, self.is_deprecated
         return self
 
 
@@ -320,13 +332,20 @@ def name_likeness(text: str, index: LocalIndex, rows: Rows) -> Scores:
 
     A name within a sentence counts, too, when it is unmistakably one: `read_file`, `readFile`.
     """
-    names = _mentioned_names(text)
+    names = _mentioned_names(_without_client_prefix(text))
     likeness = _similarity_to_names([normalise_name(name) for name in names], index)
-    for name in (text.strip(), *names):
+    names = [text.strip(), *names, *map(_without_client_prefix, names)]
+    for name in names:
         likeness[index.rows_named(name, of_any_case=True)] = EXACT_BUT_FOR_CASE
-    for name in (text.strip(), *names):
+    for name in names:
         likeness[index.rows_named(name)] = 1.0
     return likeness[rows]
+
+
+def _without_client_prefix(text: str) -> str:
+    """Return `server__tool` of a name as clients write it: `mcp__toolscript__server__tool`."""
+    name = text.strip().removeprefix(CLIENT_PREFIX).removeprefix(ANY_CLIENT_PREFIX)
+    return text if " " in name or SEPARATOR not in name else name
 
 
 def _similarity_to_names(names: Sequence[str], index: LocalIndex) -> Scores:

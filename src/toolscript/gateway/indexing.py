@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from toolscript.core.daemon_threads import OF_SERVERS
 from toolscript.core.embedding.items import ItemVectors, vector_hash
 from toolscript.core.embedding.scale import scale_of
 from toolscript.core.errors import ToolscriptError
@@ -376,7 +377,7 @@ class Indexing:
         if not is_known:
             # A server that falls asleep or wakes up changes its state and none of its items.
             self._complete = None
-            index, hashes = await asyncio.to_thread(self._build, items, files)
+            index, hashes = await OF_SERVERS.run(lambda: self._build(items, files))
             await self._show(index, hashes, model, fallback)
             self._revision += 1
             shown, self._shown = self._shown, asyncio.Event()
@@ -403,10 +404,10 @@ class Indexing:
 
     async def _admitted(self, offers: Sequence[Offer]) -> Sequence[Offer]:
         """Return the offers without what is held."""
-        if self.approvals is None:
+        if (approvals := self.approvals) is None:
             return offers
-        admitted = await asyncio.to_thread(self.approvals.admitted, offers)
-        self._reviews = await asyncio.to_thread(self.approvals.reviews, offers)
+        admitted = await OF_SERVERS.run(lambda: approvals.admitted(offers))
+        self._reviews = await OF_SERVERS.run(lambda: approvals.reviews(offers))
         return admitted
 
     def offers(self) -> list[Offer]:
@@ -432,7 +433,7 @@ class Indexing:
     async def _search_with(
         self, model: _Model, index: LocalIndex, hashes: list[str], *, is_fallback: bool = False
     ) -> None:
-        with_vectors = await asyncio.to_thread(lambda: index.with_vectors(model.vectors.matrix(hashes)))
+        with_vectors = await OF_SERVERS.run(lambda: index.with_vectors(model.vectors.matrix(hashes)))
         # All at once: a search must not embed its query with one model and compare vectors of another.
         self._search.embedder, self._search.is_fallback = model.embedder, is_fallback
         self._search.scale = model.scale

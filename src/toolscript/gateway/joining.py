@@ -6,28 +6,17 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 
 from toolscript.core.errors import SetupError
 from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.client import GatewayClient, Place
-from toolscript.gateway.config.jsonc import read_text
-from toolscript.gateway.config.trust import TrustState, TrustStore
-from toolscript.gateway.discovery import (
-    API,
-    CHOICES,
-    RunningGateway,
-    is_replaced,
-    listens,
-    place_of,
-    running_here,
-    token_at,
-)
+from toolscript.gateway.discovery import CHOICES, place_of, running_here
 from toolscript.gateway.model import Gateway
+from toolscript.gateway.record import API, RUN, RunningGateway, is_replaced, listens, token_at
 from toolscript.gateway.settings import FLAG, GatewaySettings, environment, usual_data_dir
-from toolscript.gateway.workspace import Survey, Surveyed
+from toolscript.gateway.workspace import Survey
 
 REFRESHES = "--refresh queries the servers again, for this command alone"
 # How long a client waits for further servers once one has answered. They start a few at a time.
@@ -60,7 +49,8 @@ def join(
     their thread. Whatever keeps a running gateway from use is logged.
     """
     if settings.gateway_url:
-        token = settings.gateway_token or token_at(settings.data_folder / "run", settings.gateway_url)
+        # A shell has the token of a client, from `gateway env`; a command of the person has their own.
+        token = token_at(settings.data_folder / RUN, settings.gateway_url) or settings.gateway_token
         place = Place(settings.gateway_url, token)
         return Joined(GatewayClient(place, search_type=_explicit_type(settings), blocks=blocks))
     if settings.gateway_alone:
@@ -111,17 +101,11 @@ def connect(
 ) -> GatewayClient:
     """Return a client of this gateway that sees what the config files of this folder name."""
     survey = Survey(place_of(settings), environment())
-    trusted: Surveyed | None = None
 
     def place(found: RunningGateway) -> Place:
-        nonlocal trusted
-        surveyed = survey.look()
+        surveyed = survey.look_for(found.workspace)
         workspace = surveyed.workspace
-        is_named = workspace.named and workspace.by_person
-        if is_named and surveyed is not trusted and workspace.id != found.workspace:
-            _trust_named(Path(workspace.named))
-            trusted = surveyed
-        token = settings.gateway_token or found.token
+        token = found.token or settings.gateway_token
         return Place(found.url, token, None if workspace.id == found.workspace else workspace)
 
     found = [running]
@@ -143,14 +127,6 @@ def connect(
     )
 
 
-def _trust_named(file: Path) -> None:
-    """Record that the user named this file, with the content of now: the gateway believes records alone."""
-    text = read_text(file, only_ours=True)
-    store = TrustStore(Path.home())
-    if text is not None and store.state_of(file, text) is not TrustState.TRUSTED:
-        store.decide(file, text, trusted=True)
-
-
 def _after_the_end(settings: GatewaySettings) -> RunningGateway | None:
     """Return the gateway that runs now. One that is ending no longer listens, and has its record for a moment."""
     deadline = time.monotonic() + END_SECONDS
@@ -170,10 +146,11 @@ def _launched(
     if not _is_writable(settings):
         return None
     # Starting processes takes a while to import, and few commands do it.
-    from toolscript.gateway.launch import launch
+    from toolscript.gateway.launch import launch, words_of
 
+    given = {name: str(getattr(settings, name)) for name, source in settings.sources.items() if source == FLAG}
     try:
-        running = launch(settings, replacing=replacing)
+        running = launch(settings.data_folder, words_of(given), environment(), replacing=replacing)
     except SetupError as error:
         logger.warning("%s (%s)", error.message, error.hint)
         return None

@@ -5,7 +5,7 @@ Plain schemas and not Pydantic's, because a command that calls a running gateway
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from dataclasses import fields as dataclass_fields
 from functools import partial
 from typing import Any
@@ -13,9 +13,14 @@ from typing import Any
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of, object_of
-from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
+from toolscript.core.mcp_client.model import (
+    CallResult,
+    ServerState,
+    ServerStatus,
+    Transport,
+    without_server_output,
+)
 from toolscript.core.signatures import signature
-from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalStep, ScoreParts, WordMatch
 from toolscript.gateway.rules import Basis, Risk, ToolRisk
 
@@ -44,6 +49,7 @@ HIT = object_of(
         "signature": STRING,
         "also": list_of(STRING),
         "deprecated": BOOLEAN,
+        "paths": ANY_OBJECT,
         "risk": RISK,
         "parts": ANY_OBJECT,
         **_SCHEMAS,
@@ -51,7 +57,8 @@ HIT = object_of(
     *(*_NAMED, "confidence", "reason"),
 )
 STEP = object_of(
-    {"query": STRING, "good_match": BOOLEAN, "results": list_of(HIT)}, "query", "good_match", "results"
+    {"query": STRING, "good_match": BOOLEAN, "results": list_of(HIT), "near_misses": list_of(HIT)},
+    *("query", "good_match", "results"),
 )
 ANSWER = object_of(
     {
@@ -64,6 +71,7 @@ ANSWER = object_of(
         "good_match": BOOLEAN,
         "unmatched_words": list_of(STRING),
         "hint": STRING,
+        "read_as": STRING,
         "rules": list_of(STRING),
         "near_misses": list_of(HIT),
         "steps": list_of(STEP),
@@ -104,6 +112,7 @@ def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
             "unmatched_words": list(answer.unmatched),
             "near_misses": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in answer.near_misses],
             "hint": answer.hint or None,
+            "read_as": answer.read_as or None,
             "rules": list(answer.rules) if explain else None,
         },
     }
@@ -111,7 +120,12 @@ def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
 
 def _steps(answer: LocalAnswer, shown: Callable[[LocalHit], Json]) -> list[Json]:
     return [
-        {"query": step.query, "good_match": step.good_match, "results": [*map(shown, step.hits)]}
+        {
+            "query": step.query,
+            "good_match": step.good_match,
+            "results": [*map(shown, step.hits)],
+            "near_misses": [*map(shown, step.near_misses)],
+        }
         for step in answer.steps
     ]
 
@@ -121,6 +135,7 @@ def _hit_shown(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     risk = hit.risk.to_json() if hit.risk else None
     found = {"confidence": hit.confidence, "reason": hit.reason, "risk": risk, "explanation": explanation}
     found |= {"signature": signature(hit.item) or None, "also": list(hit.also), "deprecated": hit.deprecated}
+    found |= {"paths": dict(hit.paths)}
     return tool_shown(hit.item, schemas=schemas) | found
 
 
@@ -155,6 +170,8 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool 
         data["unmatched_words"] = list(answer.unmatched)
     if answer.hint:
         data["hint"] = answer.hint
+    if answer.read_as:
+        data["read_as"] = answer.read_as
     if explain and answer.rules:
         data["rules"] = list(answer.rules)
     if answer.steps:
@@ -176,6 +193,7 @@ def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
         good_match=data.get("good_match", True),
         unmatched=tuple(data.get("unmatched_words", ())),
         rules=tuple(data.get("rules", ())),
+        read_as=data.get("read_as", ""),
         steps=tuple(map(_step_from_json, data.get("steps", ()))),
         model=data.get("model"),
     )
@@ -223,17 +241,14 @@ def call_from_json(data: Mapping[str, Any]) -> CallResult:
     return CallResult(data["content"], data.get("structuredContent"), data["isError"])
 
 
-def page_to_json(page: ToolPage) -> Json:
-    return {"tools": list(page.tools), "following": page.following}
-
-
-def page_from_json(data: Mapping[str, Any]) -> ToolPage:
-    return ToolPage(tuple(data["tools"]), data["following"])
-
-
 def states_to_json(states: Sequence[ServerState]) -> list[Json]:
     """Return the states without what only the gateway itself needs."""
     return [{name: value for name, value in asdict(state).items() if name != "restarts"} for state in states]
+
+
+def without_words(states: Sequence[ServerState]) -> list[ServerState]:
+    """Return the states without what servers said, which is for people: it may be written for a model."""
+    return [replace(state, error=without_server_output(state.error)) for state in states]
 
 
 def states_from_json(data: Sequence[Mapping[str, Any]]) -> list[ServerState]:
@@ -263,7 +278,12 @@ def health_from_json(data: Mapping[str, Any]) -> GatewayHealth:
 
 def _call_facts(hit: LocalHit) -> Json:
     """Return what one needs to call a hit: its signature, its twins, and whether it is deprecated."""
-    facts = {"signature": signature(hit.item), "also": list(hit.also), "deprecated": hit.deprecated}
+    facts = {
+        "signature": signature(hit.item),
+        "also": list(hit.also),
+        "deprecated": hit.deprecated,
+        "paths": dict(hit.paths),
+    }
     return {name: value for name, value in facts.items() if value}
 
 
@@ -287,7 +307,8 @@ def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
 
 
 def _step_from_json(data: Mapping[str, Any]) -> LocalStep:
-    return LocalStep(data["query"], tuple(map(_hit_from_json, data["results"])), data["good_match"])
+    hits, misses = (tuple(map(_hit_from_json, data.get(name, ()))) for name in ("results", "near_misses"))
+    return LocalStep(data["query"], hits, data["good_match"], misses)
 
 
 def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:
@@ -295,9 +316,12 @@ def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:
     risk = ToolRisk.from_json(data["risk"]) if data.get("risk") else None
     parts = _parts_from_json(data.get("parts") or {})
     also, deprecated = tuple(data.get("also", ())), data.get("deprecated", False)
-    return LocalHit(item, data["confidence"], data["reason"], parts, risk=risk, also=also, deprecated=deprecated)
+    paths = data.get("paths", {})
+    return LocalHit(
+        item, data["confidence"], data["reason"], parts, risk=risk, also=also, deprecated=deprecated, paths=paths
+    )
 
 
 def _parts_from_json(data: Mapping[str, Any]) -> ScoreParts:
-    matched = tuple(WordMatch(match["word"], match["field"]) for match in data.get("matched", ()))
+    matched = tuple(WordMatch(**match) for match in data.get("matched", ()))
     return ScoreParts(**{**data, "matched": matched})

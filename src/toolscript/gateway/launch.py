@@ -11,40 +11,52 @@ from threading import Thread
 from typing import IO
 
 from toolscript.core.errors import SetupError
-from toolscript.gateway.discovery import RunningGateway, running_file
-from toolscript.gateway.settings import FLAG, GatewaySettings, environment
+from toolscript.core.own_files import PRIVATE, PRIVATE_FOLDER, make_private, private
+from toolscript.gateway.record import RUN, RunningGateway, running_in
 
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.02
 MAX_LOG = 4_096
 LOG_NAME = "gateway.log"
+USUAL_FOLDER = "~/.toolscript"
 # Ends without an error if another process was faster, and takes any port if the usual one is taken.
 ON_DEMAND = "--on-demand"
 # What the client was told about its own folder is nothing that the gateway of all clients goes by.
 _OF_CLIENT = ("TOOLSCRIPT_CONFIG", "TOOLSCRIPT_GATEWAY_URL", "TOOLSCRIPT_GATEWAY_ALONE")
-# The options by which a long-lived client says what the gateway should be like.
 _VARIABLES = {"data_dir": "TOOLSCRIPT_DATA_DIR", "search_model": "TOOLSCRIPT_SEARCH_MODEL"}
 _OPTIONS = {"data_dir": "--data-dir", "search_model": "--model"}
 
 
-def launch(settings: GatewaySettings, *, replacing: RunningGateway | None = None) -> RunningGateway:
+def launch(
+    data_folder: Path,
+    options: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    replacing: RunningGateway | None = None,
+) -> RunningGateway:
     """Start the gateway of this data folder; return it, or another one that was faster, once it listens.
 
-    `replacing`: the one that runs, whose place it takes.
+    `options` are words for its command, `environment` has the variables of this process, `replacing` is the one
+    that runs, whose place it takes.
     """
-    options = [
-        word
-        for name, option in _OPTIONS.items()
-        if settings.sources.get(name) == FLAG
-        for word in (option, _from_anywhere(name, str(getattr(settings, name))))
-    ]
-    variables = {name: value for name, value in environment().items() if name not in _OF_CLIENT}
+    variables = {name: value for name, value in environment.items() if name not in _OF_CLIENT}
     for setting, name in _VARIABLES.items():
         if variables.get(name):
             variables[name] = _from_anywhere(setting, variables[name])
-    arguments = ["gateway", "start", ON_DEMAND, *options]
     old = None if replacing is None else replacing.pid
-    return start_in_background(settings, arguments, variables, until_ready=False, not_pid=old)
+    return start_in_background(
+        data_folder, ["gateway", "start", ON_DEMAND, *options], variables, until_ready=False, not_pid=old
+    )
+
+
+def words_of(given: Mapping[str, str]) -> list[str]:
+    """Return the options by which a long-lived client says what the gateway should be like."""
+    return [
+        word
+        for name, option in _OPTIONS.items()
+        if given.get(name)
+        for word in (option, _from_anywhere(name, given[name]))
+    ]
 
 
 def _from_anywhere(setting: str, value: str) -> str:
@@ -54,7 +66,7 @@ def _from_anywhere(setting: str, value: str) -> str:
 
 
 def start_in_background(
-    settings: GatewaySettings,
+    data_folder: Path,
     arguments: Sequence[str],
     variables: Mapping[str, str],
     *,
@@ -65,10 +77,14 @@ def start_in_background(
 
     With `until_ready` only the own one counts, and it has to answer. That of `not_pid` counts never.
     """
-    log = settings.data_folder / LOG_NAME
+    log = data_folder / LOG_NAME
     try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
+        make_private(log.parent)
+        if log.parent == Path(USUAL_FOLDER).expanduser():
+            # Made by an earlier version, which others could read.
+            log.parent.chmod(PRIVATE_FOLDER)
+        with open(log, "ab", opener=private) as output:
+            log.chmod(PRIVATE)
             child = _spawned(arguments, output, variables, None if until_ready else _home())
     except OSError as error:
         raise SetupError(
@@ -76,7 +92,7 @@ def start_in_background(
         ) from error
     # It is waited for as long as this process runs, or it would stay as a zombie when it ends.
     Thread(target=child.wait, daemon=True).start()
-    running = _wait(settings, child, until_ready=until_ready, not_pid=not_pid)
+    running = _wait(data_folder, child, until_ready=until_ready, not_pid=not_pid)
     if running is not None:
         return running
     reason, hint = last_error(log)
@@ -102,13 +118,13 @@ def _spawned(
 
 
 def _wait(
-    settings: GatewaySettings, child: "Popen[bytes]", *, until_ready: bool, not_pid: int | None
+    data_folder: Path, child: "Popen[bytes]", *, until_ready: bool, not_pid: int | None
 ) -> RunningGateway | None:
-    file, deadline = running_file(settings), time.monotonic() + START_SECONDS
+    folder, deadline = data_folder / RUN, time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         # Looked at before the record: a child that has ended writes none any more.
         code = child.poll()
-        running = file.read()
+        running = running_in(folder)
         if running is not None and running.pid == not_pid:
             running = None
         if running is not None and (not until_ready or (running.pid == child.pid and running.ready)):

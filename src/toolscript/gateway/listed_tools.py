@@ -49,12 +49,17 @@ class ToolPage:
 
 
 class ListedTools:
-    """The tools of a catalog by the names that are listed. Immutable: another catalog has another one."""
+    """The tools of a catalog by the names that are listed. Immutable: another catalog has another one.
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    `own_names`: of one server, under the names that it gives them.
+    """
+
+    def __init__(self, items: Iterable[Item], *, own_names: bool = False) -> None:
         tools = [item for item in items if item.kind is ItemKind.TOOL]
         # Two ids with one name can only be made on purpose: then neither is offered.
-        by_name = _unambiguous((listed_name(item.server, item.name), item) for item in tools)
+        by_name = _unambiguous(
+            (item.name if own_names else listed_name(item.server, item.name), item) for item in tools
+        )
         self._by_name = by_name
         # With a separator in it, a tool of one server could pose as that of another which is not there.
         self._by_bare_name = _unambiguous((item.name, item) for item in tools if SEPARATOR not in item.name)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from toolscript.gateway.capabilities import Inferred
 from toolscript.gateway.index import LocalIndex, Rows, Scores
 from toolscript.gateway.model import LocalHit, ScoreParts
 from toolscript.gateway.reasons import matched_words, reason
-from toolscript.gateway.twins import Standing, Twins, fold_twins
+from toolscript.gateway.twins import Twins, fold_twins
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,11 @@ class LiteralScores:
         keys[[*self.promoted]] = -np.inf
         return keys
 
-    def standings(self, index: LocalIndex, rows: Rows) -> list[Twins]:
-        """Return these rows in their order, twins as one. Scores alone decide here, not what is deprecated."""
-        return fold_twins([Standing(row, index.items[row], float(self.final[row])) for row in rows.tolist()])
+    def first(self, index: LocalIndex, rows: Rows, limit: int) -> list[Twins]:
+        """Return the first of these rows, twins as one. Scores alone decide here, not what is deprecated."""
+        promoted = {place for place, row in enumerate(rows.tolist()) if row in self.promoted}
+        twins = fold_twins(rows.tolist(), index.twins[rows].tolist(), index.items, limit, preferred=promoted)
+        return [replace(hit, place=int(rows[hit.place]), best=int(rows[hit.best])) for hit in twins]
 
     def contributions(self, row: int) -> dict[str, float]:
         """Return the contribution of each score to the sum."""
@@ -117,7 +119,7 @@ def literal_hit(
     )
     is_boosted = parts.boost > max(parts.words, parts.fuzzy)
     cause = scores.promoted.get(row) or (inferred if is_boosted else None)
-    why = reason(parts, cause, request, index.domain(row))
-    final = float(scores.final[row])
+    why = reason(parts, cause, index.domain(row))
+    final = float(scores.final[hit.best])
     item = index.items[row]
     return LocalHit(item, final, why, parts, final, also=hit.also, deprecated=item.is_deprecated)

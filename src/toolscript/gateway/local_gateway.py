@@ -8,17 +8,20 @@ from fnmatch import fnmatchcase
 
 from rapidfuzz import process
 
-from toolscript.core.argument_checks import require_arguments
+from toolscript.core.argument_checks import require_arguments_in_time
+from toolscript.core.daemon_threads import OF_SERVERS
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import Forbidden, NotFound, NotReady, ServerUnavailable
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import (
+    SAID_PREFIX,
     CallResult,
+    ServerSpec,
     ServerState,
     ServerStatus,
     ToolServers,
-    short_error,
     sign_in_needed,
+    without_server_output,
 )
 from toolscript.core.retrieval.curation import Curation
 from toolscript.core.retrieval.query import SearchType
@@ -37,15 +40,18 @@ from toolscript.gateway.model import (
     EntryPage,
     GatewayHealth,
     LocalAnswer,
+    LocalHit,
     LocalQuery,
 )
-from toolscript.gateway.rules import CONFIRMATION, CallRules, Risk, require_allowed
+from toolscript.gateway.rules import CONFIRMATION, CallRules, Effect, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
+from toolscript.gateway.twins import differing_arguments
 from toolscript.gateway.typescript.module import typescript_module
 
 MAX_SUGGESTED = 3
 MAX_REASON = 160
 MAX_REFUSAL = 200
+WHY_IN_A_TERMINAL = "`toolscript list-servers` in a terminal shows what it said"
 
 # How long a search waits for the tools of a server that has just answered.
 ANSWERED_SECONDS = 2.0
@@ -72,6 +78,7 @@ class LocalGateway:
     ) -> None:
         self._servers = servers
         self._search = search
+        search.may_guess = self._may_guess
         self._indexing = indexing
         self._entries = EntryRequests(servers, search, indexing, self._wait_for_start)
         self._model = model
@@ -94,7 +101,7 @@ class LocalGateway:
         if self._search.type_of(query) is SearchType.SEMANTIC:
             # A keyword answer would not be the semantic one that was requested.
             await self._indexing.until_embedded(self._patience)
-        answer = await self._search.search(query)
+        answer = self._with_paths(await self._search.search(query))
         notes = (
             self._excluded_note(query.text),
             self._held_note(),
@@ -104,6 +111,24 @@ class LocalGateway:
         )
         hint = "; ".join(filter(None, (answer.hint, *notes)))
         return replace(answer.with_risks(self.rules.risk), hint=hint)
+
+    def _with_paths(self, answer: LocalAnswer) -> LocalAnswer:
+        """Return the answer with what tells the servers of twins apart."""
+        commands = {spec.name: _without_secrets(spec) for spec in self._indexing.specs if spec.command}
+
+        def told_apart(hits: tuple[LocalHit, ...]) -> tuple[LocalHit, ...]:
+            return tuple(_told_apart(hit, commands) if hit.also else hit for hit in hits)
+
+        steps = tuple(
+            replace(step, hits=told_apart(step.hits), near_misses=told_apart(step.near_misses))
+            for step in answer.steps
+        )
+        return replace(
+            answer, hits=told_apart(answer.hits), near_misses=told_apart(answer.near_misses), steps=steps
+        )
+
+    def _may_guess(self, item: Item) -> bool:
+        return self.rules.is_empty or self.rules.decide(item, current_client()).effect is not Effect.DENY
 
     def curate(self, curation: Curation) -> None:
         """Apply these rules to searches from now on."""
@@ -151,13 +176,15 @@ class LocalGateway:
         return f"not searched: {', '.join([*described, *more])}" if absent else ""
 
     def _absence_reason(self, state: ServerState) -> str:
-        """Shorten a server's error; keep the message of an invalid entry, which contains the fix."""
+        """Return the message of an invalid entry, which contains the fix. What a server said no agent may read."""
         if state.status is ServerStatus.STARTING:
             return "still starting"
         if state.status is ServerStatus.SIGN_IN_NEEDED:
             return f"{state.status}; {state.error}"
-        why = short_error(state.error)
-        return why if state in self.left_out else why[:MAX_REASON]
+        if state in self.left_out:
+            return state.error
+        why = without_server_output(state.error)
+        return why[:MAX_REASON] if why == state.error else f"{why[:MAX_REASON]}; {WHY_IN_A_TERMINAL}"
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         names = frozenset(wanted)
@@ -170,7 +197,7 @@ class LocalGateway:
                 f"nothing here is called {', '.join(wanted)[:200]}",
                 hint="name servers and server__tool; `toolscript list-tools` lists them",
             )
-        return await asyncio.to_thread(typescript_module, items, compact=compact)
+        return await OF_SERVERS.run(lambda: typescript_module(items, compact=compact))
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         server, name = split_tool_id(await self._full_id(tool))
@@ -219,23 +246,24 @@ class LocalGateway:
             self._require_allowed(item, confirmed=confirmed)
         except Forbidden as refusal:
             if CONFIRMATION in refusal.details:
-                await asyncio.to_thread(require_arguments, item, arguments)
+                await require_arguments_in_time(item, arguments)
             raise
-        await asyncio.to_thread(require_arguments, item, arguments)
+        await require_arguments_in_time(item, arguments)
 
     async def listed_tools(self, after: str = "") -> ToolPage:
-        await self._until_listed()
+        await self.until_listed()
         # On a thread: a page of definitions takes a while, and other requests must not wait.
-        return await asyncio.to_thread((await self._listed()).page, after)
+        listed = await self._listed()
+        return await OF_SERVERS.run(lambda: listed.page(after))
 
     async def tool_named(self, name: str) -> str:
         item = (await self._listed()).find(name)
         if item is None:
-            await self._until_listed()
+            await self.until_listed()
             item = (await self._listed()).find(name)
         return tool_id(item.server, item.name) if item else ""
 
-    async def _until_listed(self) -> None:
+    async def until_listed(self) -> None:
         """Wait for servers of which no tools are cached, right after the start and not later."""
         if (seconds := self._listed_by - time.monotonic()) > 0:
             await self._indexing.until_listed(seconds)
@@ -244,7 +272,7 @@ class LocalGateway:
         index = self._search.index
         if "listed_tools" not in vars(index):
             # On a thread, once for each catalog: other requests must not wait.
-            await asyncio.to_thread(lambda: index.listed_tools)
+            await OF_SERVERS.run(lambda: index.listed_tools)
         return index.listed_tools
 
     def input_schema(self, name: str) -> JsonObject | None:
@@ -264,19 +292,6 @@ class LocalGateway:
     def server_of(self, method: str, params: JsonObject) -> str:
         """Return the server that a request for a prompt or resource goes to, empty if that is not known."""
         return self._entries.server_of(method, params)
-
-    def find_rules(self) -> Callable[[str, str], None] | None:
-        """Return what checks a call by server and tool; None without rules."""
-        return None if self.rules.is_empty else self.require_allowed
-
-    def require_allowed(self, server: str, name: str) -> None:
-        """Raise Forbidden for a call that the rules do not allow, also of a tool that is not known here.
-
-        `name` is what a client sends: the server's own name, which rules know without blanks around it.
-        """
-        name = readable(name).strip()
-        unknown = Item(tool_id(server, name), ItemKind.TOOL, server, name)
-        self._require_allowed(self._offered(server, name) or unknown)
 
     def _require_allowed(self, item: Item, *, confirmed: bool = False) -> None:
         max_risk = current_terms().max_risk
@@ -359,7 +374,7 @@ class LocalGateway:
             if state.name == server and not state.answers:
                 what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
                 return ServerUnavailable(
-                    f"the server {server} {what}: {state.error or 'unknown reason'}",
+                    f"the server {server} {what}: {without_server_output(state.error) or 'unknown reason'}",
                     hint="`toolscript doctor` says how to fix it",
                     details={"server": server},
                 )
@@ -385,6 +400,18 @@ class LocalGateway:
         )
 
 
+def _without_secrets(spec: ServerSpec) -> list[str]:
+    secrets = [secret for secret in spec.secrets.values() if secret]
+    return [part for part in (spec.command, *spec.args) if not any(secret in part for secret in secrets)]
+
+
+def _told_apart(hit: LocalHit, commands: Mapping[str, Sequence[str]]) -> LocalHit:
+    servers = [hit.item.server, *(name.partition(SEPARATOR)[0] for name in hit.also)]
+    if any(server not in commands for server in servers):
+        return hit
+    return replace(hit, paths=differing_arguments({server: commands[server] for server in servers}))
+
+
 def _excluded_note(server: str, name: str) -> str:
     return f"{EXCLUDES} {name[:100]} of {server} (includeTools, excludeTools)"
 
@@ -402,4 +429,4 @@ def _first_names(names: Sequence[str]) -> str:
 
 def _refused_note(refused: Sequence[str]) -> str:
     """Describe refused tools: they must not look as if the server did not have them."""
-    return f"{len(refused)} left out; {refused[0][:MAX_REFUSAL]}"
+    return f"{len(refused)} left out{SAID_PREFIX}{refused[0][:MAX_REFUSAL]}"

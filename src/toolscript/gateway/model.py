@@ -25,6 +25,7 @@ TOOLS, PROMPTS, RESOURCES, TEMPLATES = "tools", "prompts", "resources", "templat
 SERVERS = "servers"
 LISTS = (PROMPTS, RESOURCES, TEMPLATES)
 GET_PROMPT, READ_RESOURCE, COMPLETE = "prompts/get", "resources/read", "completion/complete"
+SUBSCRIBE = "resources/subscribe"
 PAGE = 200
 HOW_TO_GET_SERVERS = (
     "`toolscript config import` imports those of your other clients, or shows how to write ~/.toolscript.json"
@@ -55,17 +56,19 @@ class LocalQuery:
 
 @dataclass(frozen=True)
 class WordMatch:
-    """A word of the query, and the item field that contains it."""
+    """A word of the query, and the item field that contains it or what it was read as, if that is another word."""
 
     word: str
     field: str
+    read_as: str = ""
 
 
 @dataclass(frozen=True)
 class ScoreParts:
     """Components of a confidence, each 0 to 1; `semantic` is None without a dense score.
 
-    `contributions` has what each part of the ranking adds to the item's score.
+    `contributions` has what each part of the ranking adds to the item's score; `probability` is that the item is
+    the right one, of which the confidence is made, and None where a score is the confidence.
     """
 
     semantic: float | None = None
@@ -73,6 +76,7 @@ class ScoreParts:
     fuzzy: float = 0.0
     boost: float = 0.0
     matched: tuple[WordMatch, ...] = ()
+    probability: float | None = None
     contributions: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -81,7 +85,8 @@ class LocalHit:
     """`score` is the sum that ranks the hits of one query; only the searching process knows it.
 
     `risk` is what calling the tool may do at worst, and None where the searching process has no rules. `also` are
-    the ids of twins: the same tool of other servers. `deprecated`: its source says that it should not be used.
+    the ids of twins: the same tool of other servers; `paths` tell by server what twins are for, where the
+    commands of their servers do. `deprecated`: its source says that it should not be used.
     """
 
     item: Item
@@ -92,6 +97,7 @@ class LocalHit:
     risk: ToolRisk | None = None
     also: tuple[str, ...] = ()
     deprecated: bool = False
+    paths: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,26 +117,28 @@ class Placement:
 class LocalStep:
     """One step of a request for several things, and the hits for it alone, best first.
 
-    `good_match` says that something fits the step, and is among its hits.
+    `good_match` says that something fits the step, and is among its hits. `near_misses` are the nearest items
+    where it has no hits.
     """
 
     query: str
     hits: tuple[LocalHit, ...]
     good_match: bool
+    near_misses: tuple[LocalHit, ...] = ()
 
 
 @dataclass(frozen=True)
 class LocalAnswer:
-    """`total` counts the items that reach the threshold; `near_misses` are the best items when none reaches it.
+    """`total` counts the items that reach the threshold; `near_misses` are the nearest when none reaches it.
 
     `semantic` is False when only the sparse retriever answered; else `model` names the model that ranked. `hint`
     advises on that, or on an empty answer.
     `good_match` says that something fits, and is among the hits; `fit` is the logit of that, None where confidence
     decides. `steps` has an answer for each step of a request for several things, and is empty for a single one.
     `unmatched` are the query words that none of the top candidates has. `rules` say what a person's rules did to
-    the results. `milliseconds` is the time per stage, measured in the searching process, which also knows
-    the search type that was to run, the version of its index (None without a model) and of its weights (None where
-    none apply).
+    the results; `read_as` is the query as it was read, if that is not how it was typed. `milliseconds` is the time
+    per stage, measured in the searching process, which also knows the search type that was to run, the version of
+    its index (None without a model) and of its weights (None where none apply).
     """
 
     query: str
@@ -143,6 +151,7 @@ class LocalAnswer:
     good_match: bool = True
     unmatched: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    read_as: str = ""
     steps: tuple[LocalStep, ...] = ()
     model: str | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict, compare=False)
@@ -174,7 +183,9 @@ class LocalAnswer:
                 replace(hit, risk=risk_of(hit.item)) if hit.item.kind is ItemKind.TOOL else hit for hit in hits
             )
 
-        steps = tuple(replace(step, hits=rated(step.hits)) for step in self.steps)
+        steps = tuple(
+            replace(step, hits=rated(step.hits), near_misses=rated(step.near_misses)) for step in self.steps
+        )
         return replace(self, hits=rated(self.hits), near_misses=rated(self.near_misses), steps=steps)
 
 
@@ -213,15 +224,11 @@ class Change:
     uri: str = ""
 
 
-class Gateway(Protocol):
-    """A gateway, in this process or another."""
+class DirectGateway(Protocol):
+    """What servers offer, by the names of the lists, and requests for it."""
 
-    async def search(self, query: LocalQuery) -> LocalAnswer: ...
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         """Return the indexed items; `wanted` names servers and `server__tool`s, empty means all."""
-
-    async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
-        """Return the TypeScript module of these tools."""
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult: ...
     async def listed_tools(self, after: str = "") -> ToolPage:
@@ -236,7 +243,8 @@ class Gateway(Protocol):
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         """Get a prompt, read a resource or complete an argument, by the names of the lists.
 
-        As in `call`, what the server says meanwhile goes to the relay of the context.
+        SUBSCRIBE sends nothing, and raises what reading the resource would raise here. As in `call`, what the
+        server says meanwhile goes to the relay of the context.
         """
 
     async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
@@ -245,11 +253,30 @@ class Gateway(Protocol):
     async def reviews(self) -> Sequence[Review]:
         """Return the definitions that nobody has approved, held or shown, and those that were rejected."""
 
+
+class Gateway(Protocol):
+    """A gateway, in this process or another."""
+
+    async def search(self, query: LocalQuery) -> LocalAnswer: ...
+    async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
+        """Return the indexed items; `wanted` names servers and `server__tool`s, empty means all."""
+
+    async def call(self, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def reviews(self) -> Sequence[Review]:
+        """Return the definitions that nobody has approved, held or shown, and those that were rejected."""
+
+    async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
+        """Return the TypeScript module of these tools."""
+
     async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
         """Approve or reject exactly these definitions. Raise Conflict if one is not there any more."""
 
     async def servers(self) -> Sequence[ServerState]: ...
     async def health(self) -> GatewayHealth: ...
+
+
+class McpGateway(Gateway, DirectGateway, Protocol):
+    """A gateway in this process, with all that MCP clients are offered."""
 
 
 @dataclass(frozen=True)

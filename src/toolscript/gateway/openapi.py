@@ -109,7 +109,7 @@ def openapi_document(limit: int, threshold: float) -> Json:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "The gateway's token; `toolscript gateway env` prints it.",
+                    "description": "A client's token, which `toolscript gateway env` prints, or the person's own.",
                 }
             },
         },
@@ -236,6 +236,9 @@ _RISK_LEVEL: Json = {**STRING, "enum": [*Risk]}
 _CONFIRM = "Whether a person confirms the call, where a rule asks for it."
 _SIGNATURE = "A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`."
 _ALSO = "Ids of the same tool of other servers, which have no hits of their own."
+_PATHS = "By server, the paths in the commands of twins that tell these apart: what each is for."
+_NEAR_MISSES = "Where nothing reaches the threshold: the nearest, as guesses."
+_READ_AS = "The query as it was read, with short forms, commands and names of files as what they mean."
 _IS_DEPRECATED = "Whether its source says that it should no longer be used."
 _MAX_RISK = "A tool of a higher risk is not called."
 
@@ -462,6 +465,7 @@ def _hit() -> Json:
         signature=_or_null("string", _SIGNATURE),
         also=_described(list_of(STRING), _ALSO),
         deprecated=_described(BOOLEAN, _IS_DEPRECATED),
+        paths=_described({**ANY_OBJECT, "additionalProperties": STRING}, _PATHS),
         risk={
             "description": "What calling it may do at worst; null for what cannot be called.",
             "anyOf": [_named("ToolRisk"), {"type": "null"}],
@@ -499,8 +503,9 @@ def _search_metadata() -> Json:
         candidate_count=_described(INTEGER, "Items that reach the threshold, before the limit."),
         good_match=_described(BOOLEAN, "Whether something fits; never true without results."),
         unmatched_words=_described(list_of(STRING), "Words of the query that none of the best candidates has."),
-        near_misses=_list("ToolHit", "The best items below the threshold, when none reaches it."),
+        near_misses=_list("ToolHit", _NEAR_MISSES),
         hint=_or_null("string", "What to try, what was not searched, and why; null where all is well."),
+        read_as=_or_null("string", _READ_AS),
         rules={
             "type": ["array", "null"],
             "items": STRING,
@@ -524,7 +529,10 @@ def _tool_risk() -> Json:
 def _explanation() -> Json:
     share = {**NUMBER, "minimum": 0, "maximum": 1}
     match = _object(
-        "A word that matches.", word=_text("A word of the query."), field=_text("The field that has it.")
+        "A word that matches.",
+        word=_text("A word of the query."),
+        field=_text("The field that has it."),
+        read_as=_text("What it was read as, if that is another word; else empty."),
     )
     return _object(
         "What a confidence is made of.",
@@ -533,6 +541,10 @@ def _explanation() -> Json:
         fuzzy=_described(share, "Similarity of the name."),
         boost=_described(share, "Confidence as a general tool that can do the task; 0 for others."),
         matched=_described(list_of(match), "The words that match."),
+        probability={
+            "type": ["number", "null"],
+            "description": "That it is the right one: the confidence is made of it. Null where a score is.",
+        },
         contributions=_described(
             {**ANY_OBJECT, "additionalProperties": NUMBER}, "What each part of the ranking adds to the score."
         ),
@@ -581,6 +593,7 @@ _ALIAS_FIELDS = {
     "signature": f"{_SIGNATURE[:-1]}; with `explain`.",
     "also": f"{_ALSO[:-1]}; with `explain`, and if there are any.",
     "deprecated": f"{_IS_DEPRECATED[:-1]}; with `explain`, and if it is true.",
+    "paths": f"{_PATHS[:-1]}; with `explain`, and if there are any.",
     "parts": "What the confidence is made of, with `explain`.",
     "query": "The query, as it was searched.",
     "totalResults": "Items that reach the threshold, before the limit.",
@@ -590,6 +603,7 @@ _ALIAS_FIELDS = {
     "good_match": "Whether something fits; never true without results.",
     "unmatched_words": "Words of the query that none of the best candidates has.",
     "hint": "What to try, what was not searched, and why.",
+    "read_as": f"{_READ_AS[:-1]}; absent where it was read as typed.",
     "rules": "What the rules of the curation did; only with `explain`, and if any applies.",
 }
 
@@ -607,7 +621,10 @@ def _alias_answer() -> Json:
     of_risk = "What calling it may do at worst, with `explain`; absent for what cannot be called."
     risk = {"risk": _described(_named("ToolRisk"), of_risk)}
     hit = _with_descriptions(HIT, "An item that a search found.", risk)
-    hits = {name: _described(list_of(hit), "Best first.") for name in ("results", "near_misses")}
+    hits = {
+        "results": _described(list_of(hit), "Best first."),
+        "near_misses": _described(list_of(hit), _NEAR_MISSES),
+    }
     step = _with_descriptions(STEP, "One step of a request for several things.", hits)
     steps = {"steps": _described(list_of(step), "Only for a request for several things.")}
     return _with_descriptions(ANSWER, "What a search found.", hits | steps)

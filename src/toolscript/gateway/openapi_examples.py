@@ -25,6 +25,7 @@ _HIT: Json = {
     "signature": "read_text_file(path)",
     "also": [],
     "deprecated": False,
+    "paths": {},
     "explanation": None,
 }
 _METADATA: Json = {
@@ -43,6 +44,7 @@ _METADATA: Json = {
     "unmatched_words": [],
     "near_misses": [],
     "hint": None,
+    "read_as": None,
     "rules": None,
 }
 _SERVER: Json = {

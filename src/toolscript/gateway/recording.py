@@ -22,12 +22,13 @@ from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import (
     COMPLETE,
     PAGE,
+    SUBSCRIBE,
     Change,
     EntryPage,
-    Gateway,
     GatewayHealth,
     LocalAnswer,
     LocalQuery,
+    McpGateway,
 )
 
 # Of arguments that are logged: the letters of one text, and of all of them as JSON.
@@ -45,14 +46,14 @@ T = TypeVar("T")
 
 
 class RecordedGateway:
-    """Implements the port `Gateway`. With `arguments`, they are logged, too, without what looks like a secret.
+    """Implements the port `McpGateway`. With `arguments`, they are logged, too, without what looks like a secret.
 
     `server_of` returns the server of a request for a prompt or resource, empty if none has it.
     """
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: McpGateway,
         log: ActivityLog,
         *,
         arguments: bool = False,
@@ -92,8 +93,8 @@ class RecordedGateway:
         return await self._gateway.entries(kind, cursor, limit)
 
     async def request(self, method: str, params: JsonObject) -> JsonObject:
-        """Get a prompt or read a resource, which are logged as calls; the ends of arguments are not logged."""
-        if method == COMPLETE:
+        """Get a prompt or read a resource, which are logged as calls; other requests are not."""
+        if method in (COMPLETE, SUBSCRIBE):
             return await self._gateway.request(method, params)
         server = self._server_of(method, params)
         name = _without_secrets("", str(params.get("name") or params.get("uri") or ""), self._find_server(server))

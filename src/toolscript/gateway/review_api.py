@@ -9,14 +9,10 @@ from starlette.routing import Route
 
 from toolscript.core.errors import Unauthorized
 from toolscript.core.mcp.arguments import require_known, texts
-from toolscript.gateway.api import json_object, page_of, parameter_of
+from toolscript.gateway.api import HAS_CREDENTIAL, json_object, page_of, parameter_of
 from toolscript.gateway.approvals import Decision, Review, Status, review_shown
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.openapi import MAX_DECIDED, REVIEWS_PATH
-
-# In the scope of a request that carries the gateway's token. A connection of the user's own is not enough: the
-# programs of an agent have one, too.
-HAS_CREDENTIAL = "toolscript.has_credential"
 
 
 def review_routes(gateway: Gateway) -> list[Route]:
@@ -37,8 +33,8 @@ def review_routes(gateway: Gateway) -> list[Route]:
     async def decide(request: Request) -> Response:
         if not request.scope.get(HAS_CREDENTIAL):
             raise Unauthorized(
-                "a decision about a tool requires the gateway's token",
-                hint="its user decides: `toolscript review` in a terminal",
+                "a decision about a tool requires its user's own token",
+                hint="ask the user: they decide with `toolscript review` in a terminal",
             )
         body = json_object(await request.body(), "send the digests of reviews: `digests`")
         require_known("a decision", body, ("digests",), word="field")

@@ -5,7 +5,7 @@ import logging
 import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -22,9 +22,11 @@ from toolscript.core.mcp_client.model import (
     ToolServers,
 )
 from toolscript.core.mcp_client.oauth.tokens import SignIns
+from toolscript.core.own_files import make_private
 from toolscript.core.retrieval.curation import Curation
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.rewriting import Rewriter, default_rewriter, rewriter_with
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress, silent
 from toolscript.gateway.activity import ActivityLog
@@ -89,6 +91,8 @@ async def open_alone(
 async def _open_alone(
     settings: GatewaySettings, need: Need, on_progress: OnProgress
 ) -> AsyncIterator["Resources"]:
+    with suppress(OSError):
+        make_private(settings.data_folder)
     config = await asyncio.to_thread(read_settings, settings)
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
     cached = _recall(settings, config, need)
@@ -170,7 +174,7 @@ async def open_resources(
     from toolscript.core.mcp_client.servers import McpServers
 
     weights = RankingWeights(meaning=settings.search_alpha)
-    search = LocalSearch(_capabilities(settings), weights, SearchType(settings.search_type))
+    search = LocalSearch(_capabilities(settings), weights, SearchType(settings.search_type), rewriter_of(settings))
     timing = timing_of(settings) if at_once else None
     sign_ins = shared.sign_ins if shared else sign_ins_of(settings)
     servers = McpServers(timing, shared=shared.servers if shared else None, sign_ins=sign_ins)
@@ -343,8 +347,14 @@ def require_model(settings: GatewaySettings) -> None:
 def require_usable(settings: GatewaySettings) -> None:
     """Raise what would keep a gateway with these settings from opening: a malformed config, an unknown model."""
     place_of(settings).read_and_warn(environment())
-    _capabilities(settings)
+    require_tables(settings)
     require_model(settings)
+
+
+def require_tables(settings: GatewaySettings) -> None:
+    """Raise ConfigInvalid, which names the file, if a table that a person wrote cannot be read."""
+    _capabilities(settings)
+    rewriter_of(settings)
 
 
 def read_settings(settings: GatewaySettings) -> Config:
@@ -376,6 +386,15 @@ def _capabilities(settings: GatewaySettings) -> Capabilities:
     own = settings.data_folder / "capabilities.toml"
     try:
         return capabilities_of(own.read_text("utf-8")) if own.is_file() else default_capabilities()
+    except (OSError, ValueError, ConfigInvalid) as error:
+        raise ConfigInvalid(f"{own}: {error}", hint="correct the file or remove it") from error
+
+
+def rewriter_of(settings: GatewaySettings) -> Rewriter:
+    """Return the shipped tables by which requests are read, with what the file of a person adds."""
+    own = settings.data_folder / "rewriting.toml"
+    try:
+        return rewriter_with(own.read_text("utf-8")) if own.is_file() else default_rewriter()
     except (OSError, ValueError, ConfigInvalid) as error:
         raise ConfigInvalid(f"{own}: {error}", hint="correct the file or remove it") from error
 

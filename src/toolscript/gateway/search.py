@@ -3,14 +3,15 @@
 import asyncio
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain, islice, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolscript.core.errors import ToolscriptError
-from toolscript.core.items import ItemKind
+from toolscript.core.items import Item, ItemKind
 from toolscript.core.retrieval.curation import NO_CURATION, CuratedRequest, Rule, Tool
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
 from toolscript.core.retrieval.language import Language, foreign_language, unknown_language_hint
@@ -26,10 +27,11 @@ from toolscript.core.retrieval.rerank import (
     rank,
     unmatched_words,
 )
+from toolscript.core.retrieval.rewriting import Rewriter, default_rewriter
 from toolscript.core.retrieval.spelling import corrections, corrections_of
 from toolscript.core.retrieval.timings import Stages
 from toolscript.core.retrieval.verdict import CosineScale
-from toolscript.core.retrieval.weights import RankingWeights
+from toolscript.core.retrieval.weights import RankingWeights, confidence_of
 from toolscript.gateway.capabilities import Capabilities, General, Inferred
 from toolscript.gateway.index import (
     EXACT_BUT_FOR_CASE,
@@ -53,6 +55,8 @@ from toolscript.gateway.reasons import matched_words, reason
 from toolscript.gateway.twins import Standing, Twins, deprecated_last, fold_twins
 
 NEAR_MISSES = 3
+# So many of the nearest are looked at for these, twins and what may be no guess among them.
+MAX_GUESSED = 24
 # Confidence of an exact name, and of the least similar name that still counts.
 EXACT_NAME, FARTHEST_NAME = 0.99, 0.5
 FARTHEST_LIKENESS = 0.85
@@ -110,6 +114,7 @@ class _Scored:
 
     request: Request
     ranking: RankedCandidates
+    probability: Scores
     confidence: Scores
     likeness: Scores
     inferred: dict[int, Inferred]
@@ -122,27 +127,39 @@ class _Scored:
     def passing(self, threshold: float) -> Rows:
         return self.order[self.confidence[self.order] >= threshold]
 
-    def hits(self, index: LocalIndex, threshold: float) -> list[Twins]:
-        """Return the positions that reach the threshold: the deprecated behind similar ones, twins as one."""
-        passing = self.passing(threshold).tolist()
-        rows = {position: int(self.ranking.ids[position]) for position in passing}
-        certain = {position for position in passing if self.likeness[position] or position in self.promoted}
-        ordered = deprecated_last(
-            [
-                Standing(
-                    position,
-                    index.items[rows[position]],
-                    float(self.confidence[position]),
-                    is_certain=position in certain,
-                )
-                for position in passing
-            ]
+    def hits(self, index: LocalIndex, passing: Rows, limit: int) -> list[Twins]:
+        """Return the first of these positions: the deprecated behind similar ones, twins as one."""
+        positions = self._deprecated_last(index, passing)
+        rows = self.ranking.ids[positions]
+        promoted = {place for place, position in enumerate(positions.tolist()) if position in self.promoted}
+        twins = fold_twins(
+            rows.tolist(), index.twins[rows].tolist(), index.items, limit, self.request.whole.stems, promoted
         )
-        return fold_twins(ordered)
+        return [replace(hit, place=int(positions[hit.place]), best=int(positions[hit.best])) for hit in twins]
+
+    def count(self, index: LocalIndex, passing: Rows) -> int:
+        """Return how many tools are at these positions, twins as one."""
+        return len(set(index.twins[self.ranking.ids[passing]].tolist()))
+
+    def _deprecated_last(self, index: LocalIndex, passing: Rows) -> Rows:
+        rows = self.ranking.ids[passing]
+        if not index.is_deprecated[rows].any():
+            return passing
+        standings = [
+            Standing(position, index.items[row], float(self.confidence[position]), self._is_named(position))
+            for position, row in zip(passing.tolist(), rows.tolist(), strict=True)
+        ]
+        return np.array([standing.place for standing in deprecated_last(standings)], dtype=np.int64)
+
+    def _is_named(self, position: int) -> bool:
+        """A request that is only like the name of a deprecated tool may mean its successor."""
+        return position in self.promoted or bool(self.likeness[position] >= EXACT_BUT_FOR_CASE)
 
 
 class LocalSearch:
     """`index`, `embedder` and `curation` may be replaced at any time; a search uses those it started with.
+
+    `may_guess`: whether an item may be shown where nothing fits.
 
     `scale` says what the cosines of its model mean. `is_fallback`: the embedder only stands in for the model that
     was to be used; `model_note` says why.
@@ -153,10 +170,12 @@ class LocalSearch:
         capabilities: Capabilities,
         weights: RankingWeights,
         search_type: SearchType = SearchType.HYBRID,
+        rewriter: Rewriter | None = None,
     ) -> None:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
         self.curation = NO_CURATION
+        self.may_guess: Callable[[Item], bool] = lambda _item: True
         self.is_fallback = False
         self.scale: CosineScale | None = None
         self.model_note = "the embedding model is still loading"
@@ -164,6 +183,7 @@ class LocalSearch:
         self._weights = weights
         self._weights_version = weights.version
         self._search_type = search_type
+        self._rewriter = rewriter or default_rewriter()
 
     def type_of(self, query: LocalQuery) -> SearchType:
         return resolve_search_type(query.search_type, self._search_type)
@@ -175,7 +195,7 @@ class LocalSearch:
     def prepare(self, query: LocalQuery) -> PreparedSearch:
         """Parse a query. `prepare` and `answer` do not wait: what runs them decides where `embed` does."""
         stages, index, search_type = Stages(), self.index, self.type_of(query)
-        curated = self._curated(query.text, index)
+        curated = self._curated(query.text, index, as_typed=search_type is not SearchType.HYBRID)
         texts: tuple[str, ...] = ()
         if search_type is SearchType.HYBRID:
             texts = curated.request.texts
@@ -214,16 +234,20 @@ class LocalSearch:
     ) -> LocalAnswer:
         query, index, stages = prepared.query, prepared.index, prepared.stages
         scored = self._score(prepared, embedded, weights)
-        passing = scored.hits(index, query.threshold)
-        hits = [_hit(index, scored, hit) for hit in passing[: query.limit]]
-        misses = [] if hits else [_hit(index, scored, hit) for hit in scored.hits(index, 0.0)[:NEAR_MISSES]]
+        passing = scored.passing(query.threshold)
+        hits = _hits(index, scored, passing, query.limit)
+        steps = tuple(self._step(query, index, step) for step in scored.steps)
+        # A request whose steps all fit fits, though no item fits all of it.
+        by_steps = not hits and bool(steps) and all(step.good_match for step in steps)
+        if by_steps:
+            hits = _first_of_each(steps, query.limit)
+        misses = () if hits else self._guesses(index, scored)
         semantic = scored.ranking.semantic
-        steps = tuple(_step(query, index, step) for step in scored.steps)
         stages.end("ranking")
         return LocalAnswer(
             query=query.text,
-            hits=tuple(hits),
-            total=len(passing),
+            hits=hits,
+            total=len(hits) if by_steps else scored.count(index, passing),
             threshold=query.threshold,
             semantic=semantic,
             hint=self._hint(
@@ -234,14 +258,26 @@ class LocalSearch:
                 semantic=semantic,
                 lower_helps=scored.good_match,
             ),
-            near_misses=tuple(miss for miss in misses if miss.confidence > 0),
-            good_match=scored.good_match and bool(hits),
+            near_misses=misses,
+            good_match=by_steps or (scored.good_match and bool(hits)),
+            read_as=_read_as(prepared.curated.request),
             fit=scored.ranking.fit,
             unmatched=scored.ranking.unmatched,
             rules=prepared.curated.notes,
             steps=steps,
             milliseconds={**stages.spent, "total": stages.total()},
         )
+
+    def _guesses(self, index: LocalIndex, scored: _Scored) -> tuple[LocalHit, ...]:
+        """Return the nearest items where none is a hit, but for those that may be no guess."""
+        places = (place for place in scored.order.tolist() if self.may_guess(_item(index, scored, place)))
+        nearest = np.array([*islice(places, MAX_GUESSED)], dtype=np.int64)
+        return _hits(index, scored, nearest, NEAR_MISSES)
+
+    def _step(self, query: LocalQuery, index: LocalIndex, scored: _Scored) -> LocalStep:
+        hits = _hits(index, scored, scored.passing(query.threshold), min(query.limit, STEP_HITS))
+        guesses = () if hits else self._guesses(index, scored)
+        return LocalStep(scored.request.typed, hits, scored.good_match and bool(hits), guesses)
 
     async def explain(self, query: LocalQuery, row: int) -> Placement:
         """Return the place of an item of the index in the ranking of a query."""
@@ -254,14 +290,16 @@ class LocalSearch:
             never = _rules_by_row(curated.excluded, index, query.kind).get(row)
             hit = _hit_not_retrieved(index, scored, row, never)
         else:
-            hit = _hit(index, scored, Twins(int(scored.order[place - 1])))
+            position = int(scored.order[place - 1])
+            hit = _hit(index, scored, Twins(position, position))
         return Placement(hit, place, len(scored.order), unmatched_words(scored.request, [index.features(row)]))
 
-    def _curated(self, text: str, index: LocalIndex) -> CuratedRequest:
-        """Parse a request and apply the rules."""
+    def _curated(self, text: str, index: LocalIndex, *, as_typed: bool = False) -> CuratedRequest:
+        """Parse a request, as it was typed or as it is meant, and apply the rules."""
         curation, scale = self.curation, self.scale if index.model_is_used else None
-        corrected = curation.unless_known(corrections_of(text, index.vocabulary, scale))
-        return curation.apply(parse_query(text, corrected))
+        request = text if as_typed else self._rewriter.read(text, curation.is_about)
+        corrected = curation.unless_known(corrections_of(str(request), index.vocabulary, scale))
+        return curation.apply(parse_query(request, corrected))
 
     def _answer_literally(self, prepared: PreparedSearch, embedded: Matrix | None) -> LocalAnswer:
         """Apply the threshold to the weighted sum of two scores, ties by name. Hits show the score compared."""
@@ -270,9 +308,11 @@ class LocalSearch:
         allowed = _allowed(query, curated, index)
         scores, inferred = self._literal_scores(prepared, embedded, allowed)
         order = allowed[np.lexsort((index.rank_by_name[allowed], scores.descending[allowed]))]
-        passing = scores.standings(index, order[scores.final[order] >= query.threshold])
-        shown = passing[: query.limit] or scores.standings(index, order[:NEAR_MISSES])
+        passing = order[scores.final[order] >= query.threshold]
         found = len(passing) > 0
+        guesses = islice((row for row in order.tolist() if self.may_guess(index.items[row])), MAX_GUESSED)
+        nearest = passing if found else np.array([*guesses], dtype=np.int64)
+        shown = scores.first(index, nearest, query.limit if found else NEAR_MISSES)
         by_words = prepared.search_type is SearchType.KEYWORD
         hits = tuple(literal_hit(index, scores, hit, inferred.get(hit.place), request) for hit in shown)
         unmatched = unmatched_words(request, [index.features(row) for row in order[:RERANK_DEPTH].tolist()])
@@ -283,7 +323,7 @@ class LocalSearch:
         return LocalAnswer(
             query=query.text,
             hits=hits if found else (),
-            total=len(passing),
+            total=len(set(index.twins[passing].tolist())),
             threshold=query.threshold,
             semantic=embedded is not None,
             hint=self._hint(query, index, unknown, found=found, semantic=as_requested, lower_helps=fits),
@@ -326,7 +366,8 @@ class LocalSearch:
     async def fuse_scores(self, text: str, weights: RankingWeights) -> tuple[Request, FusedScores, FeaturesById]:
         """Return request, fused scores and features of the retrievers' candidates, to fit weights."""
         index = self.index
-        request = parse_query(text, corrections(text, index.vocabulary))
+        reading = self._rewriter.read(text)
+        request = parse_query(reading, corrections(reading.text, index.vocabulary))
         terms = [part.terms for part in request.parts]
         embedded = await self._embed(request.texts, index)
         vectors = None if embedded is None else request.vectors(embedded)
@@ -393,25 +434,28 @@ class LocalSearch:
         ranking = rank(request, fused, features, weights, self.scale)
         likeness = likeness_of_all[ranking.ids]
         retrieved = _were_retrieved(index, candidate_lists)[ranking.ids]
-        by_evidence = np.where(retrieved, ranking.confidence, 0.0)
-        confidence = np.maximum(by_evidence, _confidence_of_names(likeness))
-        inferred = _infer(special.general, ranking.ids, confidence)
-        confidence[[*inferred]] = [capability.confidence for capability in inferred.values()]
+        by_evidence = np.where(retrieved, ranking.probability, 0.0)
+        probability = np.maximum(by_evidence, _probability_of_names(likeness))
+        inferred = _infer(special.general, ranking.ids, probability)
+        probability[[*inferred]] = [capability.confidence for capability in inferred.values()]
         promoted = _by_position(special.promoted, ranking.ids)
-        confidence[[*promoted]] = PROMOTED
+        probability[[*promoted]] = PROMOTED
         # Ties: higher score first, then by name, so that results are deterministic.
-        order = np.lexsort((index.rank_by_name[ranking.ids], -ranking.score, -confidence))
+        order = np.lexsort((index.rank_by_name[ranking.ids], -ranking.score, -probability))
         # A typed name, a promotion or a tool that can do the task by its kind fits, whatever the ranking says.
         certain = [*np.flatnonzero(likeness).tolist(), *inferred, *promoted]
-        best = confidence[certain].max(initial=0.0)
-        fits = ranking.good_match or bool(best >= weights.calibration.good_match_threshold)
-        return _Scored(request, ranking, confidence, likeness, inferred, promoted, order, fits)
+        best = probability[certain].max(initial=0.0)
+        least = min(weights.calibration.good_match_threshold, EXACT_NAME * EXACT_BUT_FOR_CASE)
+        fits = ranking.good_match or bool(best >= least)
+        confidence = np.empty_like(probability)
+        confidence[order] = confidence_of(probability[order], good_match=fits).round(4)
+        return _Scored(request, ranking, probability, confidence, likeness, inferred, promoted, order, fits)
 
     def _general(self, request: Request, index: LocalIndex, allowed: Rows) -> list[tuple[Rows, Inferred]]:
         """Return the general tools that can do the task, by kind."""
         return [
             (_rows_of_general(general, index, allowed), inferred)
-            for general, inferred in self._capabilities.asked_by(request.words)
+            for general, inferred in self._capabilities.asked_by(request.words, is_command=_is_command(request))
         ]
 
     def _hint(
@@ -465,6 +509,10 @@ def _allowed(query: LocalQuery, curated: CuratedRequest, index: LocalIndex) -> R
     return rows[~np.isin(rows, [*excluded])] if excluded else rows
 
 
+def _is_command(request: Request) -> bool:
+    return request.reading is not None and request.reading.is_command
+
+
 def _by_position(rules: Mapping[int, Rule], rows: Rows) -> dict[int, Rule]:
     positions = np.flatnonzero(np.isin(rows, [*rules])).tolist() if rules else ()
     return {position: rules[int(rows[position])] for position in positions}
@@ -502,18 +550,37 @@ def _infer(general: list[tuple[Rows, Inferred]], rows: Rows, confidence: Scores)
     return by_position
 
 
-def _confidence_of_names(likeness: Scores) -> Scores:
-    """Return the confidence of names by similarity: 0 for a dissimilar one, the maximum for an exact one."""
+def _probability_of_names(likeness: Scores) -> Scores:
+    """Return the probability of names by similarity: 0 for a dissimilar one, the maximum for an exact one."""
     if not likeness.any():
         return likeness
     near = FARTHEST_NAME + (0.9 - FARTHEST_NAME) * (likeness - FARTHEST_LIKENESS) / (1 - FARTHEST_LIKENESS)
     return np.where(likeness >= EXACT_BUT_FOR_CASE, EXACT_NAME * likeness, np.where(likeness > 0, near, 0.0))
 
 
-def _step(query: LocalQuery, index: LocalIndex, scored: _Scored) -> LocalStep:
-    passing = scored.hits(index, query.threshold)[: min(query.limit, STEP_HITS)]
-    hits = tuple(_hit(index, scored, hit) for hit in passing)
-    return LocalStep(scored.request.text, hits, scored.good_match and bool(hits))
+def _first_of_each(steps: Sequence[LocalStep], limit: int) -> tuple[LocalHit, ...]:
+    """Return the first hits of all steps, then the second ones: each item once, those of surest match first."""
+    rounds = chain.from_iterable(zip_longest(*(step.hits for step in steps)))
+    each = {hit.item.key: hit for hit in reversed([hit for hit in rounds if hit is not None])}
+    first = [*reversed(each.values())][:limit]
+    return tuple(sorted(first, key=lambda hit: -hit.confidence))
+
+
+def _read_as(request: Request) -> str:
+    """Return the request as it was read, if that is not how it was typed."""
+    return "" if request.text == request.typed else request.text
+
+
+def _item(index: LocalIndex, scored: _Scored, place: int) -> Item:
+    return index.items[int(scored.ranking.ids[place])]
+
+
+def _hits(index: LocalIndex, scored: _Scored, passing: Rows, limit: int) -> tuple[LocalHit, ...]:
+    """Return the first hits. None has more confidence than those before it, such as a deprecated tool than the one
+    that its text names."""
+    hits = [_hit(index, scored, twins) for twins in scored.hits(index, passing, limit)]
+    least = accumulate((hit.confidence for hit in hits), min)
+    return tuple(replace(hit, confidence=confidence) for hit, confidence in zip(hits, least, strict=True))
 
 
 def _hit(index: LocalIndex, scored: _Scored, hit: Twins) -> LocalHit:
@@ -528,10 +595,11 @@ def _hit(index: LocalIndex, scored: _Scored, hit: Twins) -> LocalHit:
         boost=round(inferred.confidence, 4) if inferred else 0.0,
         matched=matched_words(index.stems(row), request),
         contributions=ranking.parts(position),
+        probability=round(float(scored.probability[position]), 4),
     )
     promoted = scored.promoted.get(position)
-    why = reason(parts, promoted or inferred, request, index.domain(row))
-    confidence, score = (round(float(values[position]), 4) for values in (scored.confidence, ranking.score))
+    why = reason(parts, promoted or inferred, index.domain(row))
+    confidence, score = float(scored.confidence[hit.best]), round(float(ranking.score[position]), 4)
     item = index.items[row]
     return LocalHit(item, confidence, why, parts, score, also=hit.also, deprecated=item.is_deprecated)
 
@@ -541,5 +609,5 @@ def _hit_not_retrieved(index: LocalIndex, scored: _Scored, row: int, never: Rule
     cosines = index.similarities(np.array(scored.vectors)) if scored.vectors else None
     semantic = None if cosines is None else round(max(0.0, float(cosines[0][row])), 4)
     parts = ScoreParts(semantic=semantic, matched=matched_words(index.stems(row), scored.request))
-    why = reason(parts, never, scored.request, "") if never else NOT_RETRIEVED
+    why = reason(parts, never, "") if never else NOT_RETRIEVED
     return LocalHit(index.items[row], 0.0, why, parts)

@@ -15,7 +15,7 @@ from typing import Protocol
 from toolscript.core.atomic_files import write_json_atomically
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.file_locks import take
-from toolscript.core.own_files import is_own, open_regular
+from toolscript.core.own_files import PRIVATE_FOLDER, is_own, make_private, open_regular
 from toolscript.gateway.config.variables import NAME_RULE, is_secret_name
 from toolscript.gateway.system_keyring import KEYRING_SECONDS, Backend, KeyringFailed, SystemKeyring, find_backend
 
@@ -25,7 +25,6 @@ FOLDER, FILE = "secrets", "secrets.json"
 # The second index is apart: the first one is watched, and tokens change often.
 NAMES, INTERNAL_NAMES = "names.json", "internal-names.json"
 USUAL_DATA_FOLDER = ".toolscript"
-PRIVATE_FOLDER = 0o700
 MAX_VALUE = 64 << 10
 LOCK_SECONDS, LOOK_SECONDS = 5.0, 0.005
 # In the message for a secret that may be there later.
@@ -136,7 +135,7 @@ class Secrets:
     def _locked(self) -> Iterator[None]:
         """Hold the lock for reading and writing as one step, so that no secret of another process is lost."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+            make_private(self._folder)
             _require_private(self._folder)
             lock = open(self._folder / "lock", "ab", opener=_private)  # noqa: SIM115 - closed below
         except OSError as error:

@@ -1,13 +1,16 @@
-"""Runs a gateway: over HTTP with MCP at /mcp, or over stdio for one client."""
+"""Runs a gateway: over HTTP, with MCP at /mcp."""
 
 import asyncio
+import json
 import logging
 import os
+import secrets
 import signal
 import socket
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,26 +20,23 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from toolscript.core.errors import SetupError
+from toolscript.core.items import JsonObject
 from toolscript.core.mcp.lazy_mount import LazyMount
+from toolscript.core.own_files import write_private
 from toolscript.core.version import __version__
-from toolscript.gateway.activity import ActivityLog
-from toolscript.gateway.discovery import (
-    ALREADY_RUNNING,
-    Record,
-    RunningGateway,
-    choices_of,
-    is_replaced,
-    own_token,
-    place_of,
-    running_file,
-)
+from toolscript.gateway.bridge_http import Lost, NotSent
+from toolscript.gateway.client_tokens import ClientTokens, is_of_client
+from toolscript.gateway.config.read import ConfigPlace
+from toolscript.gateway.discovery import ALREADY_RUNNING, Record, choices_of, own_token, place_of, running_file
+from toolscript.gateway.first_answers import FILE as FIRST_ANSWERS
+from toolscript.gateway.first_answers import PIPE_HEADER, ask_first
 from toolscript.gateway.following import open_following
 from toolscript.gateway.handover import Handover, taken_over
-from toolscript.gateway.history import keeps_arguments, open_activity
-from toolscript.gateway.joining import join
-from toolscript.gateway.model import Gateway
-from toolscript.gateway.runtime import Resources, open_shared, require_usable
-from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
+from toolscript.gateway.listed_tools import listed_name
+from toolscript.gateway.record import RUN, RunningGateway, is_replaced
+from toolscript.gateway.runtime import Resources, open_shared, require_tables, require_usable
+from toolscript.gateway.settings import GatewaySettings, environment
+from toolscript.gateway.slow_senders import Senders
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
 from toolscript.gateway.streams import EndingStreams
 from toolscript.gateway.views import Views, WorkspaceRouter, workspace_route
@@ -45,20 +45,27 @@ from toolscript.gateway.workspace import Workspace, workspace_of
 if TYPE_CHECKING:
     from uvicorn import Server
 
-MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
+    from toolscript.core.mcp.endpoint import ToolServer
+
+MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.one_server")
 OWN, DIRECT, OF_SERVER = "own", "direct", "of_server"
 # The folder, under the data folder, of results that are too large to be shown whole.
 RESULTS = "results"
 LOOPBACK = "127.0.0.1"
+# How long a thread keeps others from running: each request waits for that several times, where one has much to do.
+SWITCH_SECONDS = 0.0005
+# Of a request.
+MAX_BYTES = 8 * 1024 * 1024
 LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total", "query_id")
+
+logger = logging.getLogger("toolscript.gateway")
 
 
 class McpRoutes:
-    """`/mcp` finds and calls tools; `/mcp/all` hands all of them through; `/mcp/{server}` proxies one server."""
+    """`/mcp` finds and calls tools; `/mcp/all` hands all of them through, `/mcp/{server}` those of one."""
 
     def __init__(self, settings: GatewaySettings, resources: Resources) -> None:
         self._resources = resources
-        self._arguments = keeps_arguments(settings)
         self._split = settings.gateway_split_calls
         self._results_folder = settings.data_folder / RESULTS
         self._later = LazyMount(MODULES, self._open_apps, resources.indexing.wait_for_model)
@@ -76,42 +83,53 @@ class McpRoutes:
 
     @asynccontextmanager
     async def _open_apps(self) -> AsyncIterator[Mapping[str, ASGIApp]]:
-        from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
         from toolscript.gateway.mcp.direct import create_direct_server
         from toolscript.gateway.mcp.large_results import LargeResults
-        from toolscript.gateway.mcp.passthrough import passthrough_asgi, passthrough_client
-        from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
-        from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
-        from toolscript.gateway.mcp.session_use import SessionUsage
+        from toolscript.gateway.mcp.one_server import OneServer, ServerApps
+        from toolscript.gateway.mcp.pipes import BySplit, Piped, current_pipe
         from toolscript.gateway.mcp.tools import create_mcp_server
 
-        resources, gateway, activity = self._resources, self._resources.recorded, self._resources.activity
-        usage = SessionUsage(gateway, activity, is_one=False, split=self._split)
+        resources, gateway = self._resources, self._resources.recorded
         results = LargeResults(self._results_folder)
-        direct, direct_living = mcp_asgi_with_sessions(
-            create_direct_server(gateway, __version__, resources.gateway.input_schema, results)
+
+        def find_any_schema(tool: str) -> JsonObject | None:
+            return None if current_pipe().is_pipe else resources.gateway.input_schema(tool)
+
+        direct, direct_living = _with_sessions(
+            create_direct_server(gateway, __version__, find_any_schema, results)
         )
-        app, living = mcp_asgi_with_sessions(
-            create_mcp_server(gateway, __version__, usage, split=self._split, results=results)
+        app, living = _with_sessions(create_mcp_server(gateway, __version__, results=results))
+        split_app, split_living = _with_sessions(
+            create_mcp_server(gateway, __version__, split=True, results=results)
         )
-        log = PassthroughLog(activity, arguments=self._arguments)
-        indexing, find_rules = resources.indexing, resources.gateway.find_rules
-        held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
-        async with living, direct_living, passthrough_client() as client:
-            of_server = passthrough_asgi(
-                indexing.spec_named,
-                client,
-                log=log,
-                find_rules=find_rules,
-                approvals=held,
-                credentials_of=resources.sign_ins.of,
-            )
-            yield {OWN: app, DIRECT: direct, OF_SERVER: of_server}
+
+        def create(server: str) -> "ToolServer":
+            def find_schema(name: str) -> JsonObject | None:
+                return resources.gateway.input_schema(listed_name(server, name))
+
+            view = OneServer(gateway, server, resources.gateway.until_listed, gateway.servers)
+            return create_direct_server(view, __version__, find_schema)
+
+        async with (
+            living,
+            split_living,
+            direct_living,
+            ServerApps(lambda name: resources.indexing.spec_named(name) is not None, create) as of_server,
+        ):
+            own = BySplit(app, split_app, split=self._split)
+            yield {OWN: own, DIRECT: Piped(direct), OF_SERVER: of_server}
+
+
+def _with_sessions(server: "ToolServer") -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
+    from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
+
+    return mcp_asgi_with_sessions(server, MAX_BYTES, PIPE_HEADER)
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
     """Serve over HTTP until stopped. `on_demand`: end without an error if another process was faster."""
     _configure_logs(settings.gateway_log_level)
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         asyncio.run(_serve(settings, on_ready, on_demand=on_demand))
     except SetupError as error:
@@ -119,55 +137,15 @@ def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_dema
             raise
 
 
-def serve_stdio(*, flags: Mapping[str, object], direct: bool = False) -> None:
-    """Serve one client on stdin and stdout, through the running gateway or an own one.
-
-    `direct`: hand the tools themselves through.
-    """
-    from toolscript.core.mcp.endpoint import run_stdio
-    from toolscript.gateway.mcp.direct import create_direct_server
-    from toolscript.gateway.mcp.large_results import LargeResults
-    from toolscript.gateway.mcp.offered_servers import OfferedServers
-    from toolscript.gateway.mcp.session_use import SessionUsage
-    from toolscript.gateway.mcp.tools import create_mcp_server
-
-    settings = load_gateway_settings(flags)
-    _configure_logs(settings.gateway_log_level)
-    joined = join(settings)
-
-    async def serve_client(gateway: Gateway, activity: ActivityLog) -> None:
-        results = LargeResults(settings.data_folder / RESULTS)
-        if direct:
-            await run_stdio(create_direct_server(gateway, __version__, results=results))
-            return
-        split = settings.gateway_split_calls
-        usage = SessionUsage(gateway, activity, is_one=True, split=split)
-        servers = OfferedServers(gateway)
-        await servers.refresh()
-        server = create_mcp_server(gateway, __version__, usage, split=split, results=results, servers=servers)
-        await run_stdio(server)
-
-    async def run() -> None:
-        if joined is not None:
-            # The gateway logs the calls, this process what its client's session uses.
-            async with open_activity(settings) as activity:
-                await serve_client(joined.client, activity)
-            return
-        async with open_following(settings) as resources:
-            await serve_client(resources.recorded, resources.activity)
-
-    asyncio.run(run())
-
-
 async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool) -> None:
-    import uvicorn
-
     workspace = served_workspace(settings)
     with _place(settings, or_any=on_demand) as (record, listener):
         # Made under the lock, or two that start at once would make two. One from the settings is the user's to
         # hand out; it is not written to a file.
-        generated = own_token(settings.data_folder / "run")
-        chosen = settings.gateway_token if settings.gateway_token != generated else ""
+        generated = own_token(settings.data_folder / RUN)
+        # That of a client is in the shells that `gateway env` was read into.
+        is_chosen = settings.gateway_token != generated and not is_of_client(settings.gateway_token)
+        chosen = settings.gateway_token if is_chosen else ""
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         recorded = "" if chosen else generated
         choices = choices_of(settings)
@@ -178,22 +156,75 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
             closing = asyncio.Event()
             handover = Handover(listener, record, closing)
             routes = (handover.route(),)
-            app = EndingStreams(await _open_app(settings, workspace, (chosen, generated), routes, stack), closing)
-            # No proxy headers: authentication relies on the real address of the connection.
-            config = uvicorn.Config(
-                app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
-            )
-            handover.server = server = _ending_streams(uvicorn.Server(config), closing)
+            tokens = (chosen, generated)
+            app, until_quiet = await _open_app(settings, workspace.place, tokens, routes, stack)
+            handover.server = server = _server(EndingStreams(app, closing), closing)
+            # For a command that waits, its search comes first.
+            ready = _get_ready(url, chosen or generated, settings, until_quiet if on_demand else None)
 
-            def stop(*_: object) -> None:
-                server.should_exit = True
+            async def say_ready() -> None:
+                await ready
+                if record.is_held:
+                    record.write(replace(running, ready=True))
+                    on_ready(url)
 
-            # uvicorn re-raises the signal that stopped it, which would end this process before it stops its
-            # servers and removes its file. One that comes before uvicorn listens for signals counts, too.
-            signal.signal(signal.SIGTERM, stop)
-            record.write(replace(running, ready=True))
-            on_ready(url)
+            saying = asyncio.create_task(say_ready())
+            stack.callback(saying.cancel)
             await server.serve(sockets=[listener])
+
+
+async def _get_ready(
+    url: str, token: str, settings: GatewaySettings, until_quiet: Callable[[], Awaitable[None]] | None
+) -> None:
+    """Answer what clients of MCP ask first, so that none waits for it, and keep that for their next start."""
+    if until_quiet is not None:
+        await until_quiet()
+    try:
+        answers = await asyncio.to_thread(ask_first, url, token)
+        write_private(settings.data_folder / FIRST_ANSWERS, json.dumps(answers))
+    except (NotSent, Lost, OSError) as error:
+        logger.warning("the first answers of MCP are not kept: %s", error)
+
+
+def serve_private(settings: GatewaySettings, say: Callable[[str, str], None]) -> None:
+    """Serve the process that started this one, until it closes stdin; `say` gets URL and token for it alone."""
+    _configure_logs(settings.gateway_log_level)
+    asyncio.run(_serve_private(settings, say))
+
+
+async def _serve_private(settings: GatewaySettings, say: Callable[[str, str], None]) -> None:
+    token, closing = secrets.token_urlsafe(32), asyncio.Event()
+    with _listening(0) as listener:
+        async with AsyncExitStack() as stack:
+            app, _ = await _open_app(settings, None, (token, token), (), stack)
+            server = _server(EndingStreams(app, closing), closing)
+            loop = asyncio.get_running_loop()
+
+            def until_left() -> None:
+                while os.read(0, 1):
+                    pass
+                loop.call_soon_threadsafe(setattr, server, "should_exit", True)
+
+            threading.Thread(target=until_left, daemon=True).start()
+            say(f"http://{LOOPBACK}:{listener.getsockname()[1]}", token)
+            await server.serve(sockets=[listener])
+
+
+def _server(app: ASGIApp, closing: asyncio.Event) -> "Server":
+    import uvicorn
+
+    # No proxy headers: authentication relies on the real address of the connection.
+    config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False)
+    Senders().watch(config)
+    server = _ending_streams(uvicorn.Server(config), closing)
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    # uvicorn re-raises the signal that stopped it, which would end this process before it stops its servers and
+    # removes its file. One that comes before uvicorn listens for signals counts, too.
+    signal.signal(signal.SIGTERM, stop)
+    return server
 
 
 @contextmanager
@@ -204,9 +235,11 @@ def _place(settings: GatewaySettings, *, or_any: bool) -> Iterator[tuple[Record,
     if running is not None and is_replaced(running):
         # Whatever would keep this one from serving is found while the other still serves.
         require_usable(settings)
-        with taken_over(running, settings.gateway_token or running.token, file.path) as place:
+        with taken_over(running, running.token or settings.gateway_token, file.path) as place:
             yield place
         return
+    # Before others take it for a gateway that runs.
+    require_tables(settings)
     with file.held() as record, _listening(settings.gateway_port, or_any=or_any) as listener:
         yield record, listener
 
@@ -221,12 +254,15 @@ def served_workspace(settings: GatewaySettings) -> Workspace:
 
 async def _open_app(
     settings: GatewaySettings,
-    workspace: Workspace,
+    place: ConfigPlace | None,
     tokens: tuple[str, str],
     routes: tuple[BaseRoute, ...],
     stack: AsyncExitStack,
-) -> ASGIApp:
-    """Open the gateway. `tokens`: the one of the settings, which then is the only one, and the generated one."""
+) -> tuple[ASGIApp, Callable[[], Awaitable[None]]]:
+    """Open the gateway of a place, else of this folder; return it, and what waits until its model is loaded.
+
+    `tokens`: the one of the settings, which then is the only one, and the generated one.
+    """
     from toolscript.gateway.http import create_gateway_app, create_view_app
 
     limit, threshold, (chosen, generated) = settings.search_limit, settings.search_threshold, tokens
@@ -245,23 +281,25 @@ async def _open_app(
                     more_routes=mcp.routes,
                 )
 
-    resources = await stack.enter_async_context(open_following(settings, workspace.place, shared))
+    resources = await stack.enter_async_context(open_following(settings, place, shared))
     views = Views(open_view)
     stack.push_async_callback(views.close)
     sweeping = asyncio.create_task(views.sweep())
     stack.callback(sweeping.cancel)
     mcp = McpRoutes(settings, resources)
-    return create_gateway_app(
+    app = create_gateway_app(
         resources.recorded,
         activity=resources.activity,
         limit=limit,
         threshold=threshold,
         token=chosen or generated,
+        client_of=ClientTokens(settings.data_folder / RUN).client_of,
         is_same_person=None if chosen else _connection_owner_check(),
         more_routes=(*routes, workspace_route(views), *mcp.routes),
         more_middleware=(Middleware(WorkspaceRouter, views=views),),
         lifespan=mcp.open,
     )
+    return app, resources.indexing.wait_for_model
 
 
 def _connection_owner_check() -> Callable[[Address, Address], bool] | None:

@@ -1,52 +1,40 @@
-"""`toolscript setup`: the steps from a fresh installation to a connected client, each of which can be taken back.
+"""`toolscript setup`: the steps from a fresh installation to a connected client, and the way back.
 
-A step says what it would do before it does it. What it writes is recorded with what was there before.
+A step says what it would do before it does it. Beside each file that it changes it leaves a backup.
 """
 
-import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
-from toolscript.core.errors import ConfigInvalid, NotFound, SetupError, ToolscriptError
-from toolscript.core.mcp_client.model import ServerState, short_error
-from toolscript.gateway import autostart, client_configs, daemon
-from toolscript.gateway.config.clients import PROJECT_FILE, TITLES, Client, find_clients
+from toolscript.core.errors import ConfigInvalid, NotFound, ToolscriptError
+from toolscript.core.mcp_client.model import ServerState, without_server_output
+from toolscript.gateway import autostart, client_configs
+from toolscript.gateway.config.clients import TITLES, Client, find_clients
 from toolscript.gateway.config.connect import (
     Change,
-    Scope,
+    ConnectPlan,
     apply_connect,
     connect_client,
     disconnect_client,
     entry_of,
+    has_backup,
 )
-from toolscript.gateway.config.importing import Action, apply_import, backup_of
-from toolscript.gateway.discovery import Record, place_of, running_file, running_here, with_secrets
-from toolscript.gateway.launch import LOG_NAME
+from toolscript.gateway.config.importing import Action, apply_import, imported_since, undo_import
+from toolscript.gateway.config.read import FILE_NAME
+from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.model import Gateway, Need
 from toolscript.gateway.program import program_command
-from toolscript.gateway.runtime import APPROVALS, approvals_folder, cache_folder
 from toolscript.gateway.session import ask
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
-from toolscript.gateway.store.activity_file import FILE as ACTIVITY
-from toolscript.gateway.store.approvals import DECIDED
 from toolscript.gateway.trust import decide_trust, trust_question
-from toolscript.gateway.undo_journal import FILE, UndoJournal, remove_empty
 
 CONNECT = "connect "
 MAX_NAMED, MAX_ERROR = 10, 200
-# What the gateway makes in its data folder. Trust records, tables of a person and all other names are not ours.
-RUN, MODELS = "run", "models"
-OWN_FOLDERS = ("cache", RUN)
-OWN_FILES = (LOG_NAME, *(f"{ACTIVITY}{end}" for end in ("", "-wal", "-shm")), FILE)
-# Beside the folders of downloads, `models--…`.
-MODEL_FILES = (".locks", "CACHEDIR.TAG", "refused.json", "refused.new")
 
 
 class StepName(StrEnum):
@@ -84,8 +72,14 @@ class Setup:
     model_declined: bool = False
 
     @property
-    def journal(self) -> UndoJournal:
-        return UndoJournal(self.settings.data_folder)
+    def own_file(self) -> Path:
+        return place_of(self.settings).own_file
+
+    @property
+    def has_servers(self) -> bool:
+        """Return whether a config file names one, also one that cannot be used yet."""
+        config = place_of(self.settings).read(environment())
+        return bool(config.servers or config.problems or config.untrusted)
 
     def steps(self, skipped: Sequence[StepName] = ()) -> Iterator[SetupStep]:
         """Yield each step when those before it have been taken, so that its preview is of now."""
@@ -110,13 +104,14 @@ class Setup:
             title = (
                 "all servers of other clients are imported" if known else "no other client has a server to import"
             )
+            if not plan.servers:
+                files = client_configs.searched_files(clients=(), project=False)
+                notes += [f"looked in {config.path} ({config.title})" for config in files]
             yield SetupStep(StepName.IMPORT, title, (*notes, *shown))
             return
-        paths = [plan.target.resolve(), backup_of(plan.target)]
 
         def apply() -> str:
-            with self.journal.recorded(StepName.IMPORT, paths):
-                added = apply_import(plan)
+            added = apply_import(plan)
             return f"{len(added)} servers written to {plan.target}"
 
         count = len(plan.added)
@@ -135,12 +130,10 @@ class Setup:
             return
         shown = [f"{start.server}: {start.start}" for start in question.starts]
         given = [f"{start.server} is given {start.given}" for start in question.starts if start.given]
-        record = self._trust_record(question.path)
 
         def apply() -> str:
-            with self.journal.recorded(StepName.TRUST, [record]):
-                decide_trust(question, trusted=True)
-            return f"trusted: {question.path}"
+            decide_trust(question, trusted=True)
+            return f"trusted: {question.path}; `toolscript trust --forget` takes it back"
 
         yield SetupStep(
             StepName.TRUST,
@@ -150,12 +143,6 @@ class Setup:
             apply,
             by_person=True,
         )
-
-    @staticmethod
-    def _trust_record(path: Path) -> Path:
-        from toolscript.gateway.config.read import ConfigPlace
-
-        return ConfigPlace().store.file_of(path)
 
     def _check(self) -> Iterator[SetupStep]:
         """Start the servers once: a first search has their tools then, and a person sees what does not work."""
@@ -167,9 +154,7 @@ class Setup:
         more = f" and {len(servers) - MAX_NAMED} more" if len(servers) > MAX_NAMED else ""
 
         def apply() -> str:
-            cache = self.journal.recorded_cache(StepName.CHECK, cache_folder(self.settings))
-            with cache, self.journal.recorded_new(StepName.CHECK, approvals_folder()):
-                states = ask(_servers_of, flags={}, need=Need(model=False, uses_cache=False))
+            states = ask(_servers_of, flags={}, need=Need(model=False, uses_cache=False))
             return "\n".join(_described(states))
 
         yield SetupStep(
@@ -224,10 +209,7 @@ class Setup:
         shown = f"starts `{' '.join([*command, 'mcp'])}`"
 
         def apply() -> str:
-            paths = [plan.path.resolve(), plan.backup]
-            planned = dict(zip(paths, (plan.after, plan.before), strict=True))
-            with self.journal.recorded(f"{CONNECT}{client}", paths, planned):
-                apply_connect(plan)
+            apply_connect(plan)
             return (
                 f"done: restart {TITLES[client]}, then take the servers that it shares with Toolscript out of it"
             )
@@ -247,7 +229,7 @@ class Setup:
             yield SetupStep(StepName.AUTOSTART, f"no start at login: {why}; {autostart.INSTEAD}")
             return
         plan = autostart.plan_install(flags=flags)
-        if autostart.STEP in self.journal.names():
+        if autostart.is_installed(flags=flags):
             yield SetupStep(StepName.AUTOSTART, f"the gateway starts at login: {plan.path}")
             return
 
@@ -274,142 +256,69 @@ def _described(states: Sequence[ServerState]) -> Iterator[str]:
     yield f"{len(answering)} of {len(states)} servers answered, with {tools} tools"
     failed = [state for state in states if not state.answers]
     for state in failed[:MAX_NAMED]:
-        yield f"{state.name}: {state.status}, {short_error(state.error)[:MAX_ERROR]}"
+        yield f"{state.name}: {state.status}, {without_server_output(state.error)[:MAX_ERROR]}"
     if failed:
         yield "`toolscript doctor` says how to fix them"
 
 
 @dataclass(frozen=True)
 class Undone:
-    """`kept` are files that were changed since and stay, `removed` a data folder that setup had made.
-
-    `errors`: why the other steps could not be taken back. Their records stay.
-    """
+    """`kept` are files that were changed since and stay. `errors`: why the other steps could not be taken back."""
 
     steps: tuple[str, ...]
     kept: tuple[str, ...] = ()
-    removed: str = ""
     errors: tuple[str, ...] = ()
 
 
-def recorded_steps(*, flags: Mapping[str, object]) -> list[str]:
-    """Return the steps that can be taken back, the last one first."""
-    return [*reversed(UndoJournal(load_gateway_settings(flags).data_folder).names())]
+def steps_taken(*, flags: Mapping[str, object]) -> list[str]:
+    """Return the steps that can be taken back, the last one first: what is there now says so."""
+    clients = [f"{CONNECT}{client}" for client in reversed(Client) if _is_connected(client)]
+    installed = [autostart.STEP] if autostart.is_installed(flags=flags) else []
+    imported = [StepName.IMPORT.value] if imported_since(_imported_file()) else []
+    return [*installed, *clients, *imported]
 
 
 def undo_setup(names: Sequence[str], *, flags: Mapping[str, object]) -> Undone:
-    """Take steps back. With the last one goes the data folder, if it was not there before the first.
-
-    It goes only if it holds nothing but files of the gateway.
-    """
-    settings = load_gateway_settings(flags)
-    folder = settings.data_folder.absolute()
-    journal = UndoJournal(folder)
-    _require_recorded(names, journal.names())
-    if set(names) != set(journal.names()):
-        return _undo_all(names, journal, flags)
-    made = journal.folders()
-    with _without_gateway(settings, flags) as held:
-        done = _undo_all(names, journal, flags)
-        if held is None or done.kept or done.errors or str(folder) not in made or not _has_only_ours(folder):
-            return done
-        _remove_ours(folder, held)
-        remove_empty(made)
-    return replace(done, removed="" if folder.exists() else str(folder))
-
-
-def _require_recorded(names: Sequence[str], recorded: Sequence[str]) -> None:
-    unknown = [name for name in names if name not in recorded]
-    if unknown:
-        known = f"recorded are {', '.join(recorded)}" if recorded else "nothing is recorded"
+    """Take steps back. One that fails does not keep the others."""
+    taken = steps_taken(flags=flags)
+    if unknown := [name for name in names if name not in taken]:
+        known = f"there is {', '.join(taken)}" if taken else "nothing is set up"
         raise NotFound(f"no step {', '.join(unknown)} can be taken back", hint=known)
-
-
-@contextmanager
-def _without_gateway(settings: GatewaySettings, flags: Mapping[str, object]) -> Iterator[Record | None]:
-    """Stop the gateway and take its place: a connected client would start another. None if one was faster."""
-    if running_here(settings) is not None:
-        with suppress(NotFound):
-            daemon.stop(flags=flags)
-    file = running_file(settings)
-    run = file.path.parent
-    was_there = run.exists()
-    with ExitStack() as stack:
-        held = None
-        with suppress(SetupError):
-            held = stack.enter_context(file.held())
-        yield held
-        if held is not None and not was_there:
-            _remove_run(run, held)
-
-
-def _undo_all(names: Sequence[str], journal: UndoJournal, flags: Mapping[str, object]) -> Undone:
-    """Take each step back. One that fails does not keep the others."""
     done: list[str] = []
     kept: list[str] = []
     errors: list[str] = []
     for name in names:
         try:
-            kept += _undo(name, journal, flags)
+            kept += _undo(name, flags)
             done.append(name)
         except ToolscriptError as error:
             errors.append(f"{name}: {error.message} ({error.hint})")
-    return Undone(tuple(done), tuple(kept), errors=tuple(errors))
+    return Undone(tuple(done), tuple(kept), tuple(errors))
 
 
-def _undo(name: str, journal: UndoJournal, flags: Mapping[str, object]) -> Sequence[str]:
+def _undo(name: str, flags: Mapping[str, object]) -> list[str]:
     if name == autostart.STEP:
-        return autostart.uninstall(flags=flags).kept
-    if not name.startswith(CONNECT):
-        return journal.undo(name)
-    kept = journal.restore(name)
-    for paths in journal.paths(name):
-        if not set(kept).isdisjoint(paths):
-            _disconnect(name.removeprefix(CONNECT), Path(paths[-1]))
-    journal.forget(name)
+        autostart.uninstall(flags=flags)
+    elif name.startswith(CONNECT):
+        client = name.removeprefix(CONNECT)
+        apply_connect(_disconnection(client))
+        client_configs.client_tokens(flags=flags).revoke(client)
+    elif not undo_import(_imported_file()):
+        return [str(_imported_file())]
     return []
 
 
-def _disconnect(client: str, backup: Path) -> None:
-    """Take our entry out of a file that was changed since, and leave the rest. A project may be another folder."""
-    scope = Scope.PROJECT if backup.name.startswith(PROJECT_FILE) else Scope.USER
-    plan = disconnect_client(client, Path.home(), backup.parent, sys.platform, environment(), scope)
-    if plan.backup.absolute() != backup:
-        raise SetupError(
-            f"{TITLES[Client(client)]} was connected beside {backup}, and its file was changed since",
-            hint="take the server 'toolscript' out by hand",
-        )
-    apply_connect(plan)
+def _disconnection(client: str) -> ConnectPlan:
+    return disconnect_client(client, Path.home(), Path.cwd(), sys.platform, environment())
 
 
-def _has_only_ours(folder: Path) -> bool:
-    """Return whether the gateway made all that is in its data folder."""
-    return all(_is_ours(path) for path in folder.iterdir())
+def _is_connected(client: Client) -> bool:
+    """Return whether an entry of ours is there, or may be: a damaged file beside which there is a backup."""
+    try:
+        return _disconnection(client).change is Change.REMOVE
+    except ConfigInvalid:
+        return has_backup(client, Path.home(), Path.cwd(), sys.platform, environment())
 
 
-def _is_ours(path: Path) -> bool:
-    if path.is_symlink():
-        return False
-    if path.name == MODELS and path.is_dir():
-        return all(item.name in MODEL_FILES or item.name.startswith("models--") for item in path.iterdir())
-    if path.name == APPROVALS and path.is_dir():
-        # The first offers of servers. What a person decided about them is not ours.
-        return not (path / DECIDED).exists()
-    return (path.is_dir() and path.name in OWN_FOLDERS) or (path.is_file() and path.name in OWN_FILES)
-
-
-def _remove_ours(folder: Path, held: Record) -> None:
-    for name in (*OWN_FOLDERS, MODELS, APPROVALS):
-        if name != RUN:
-            shutil.rmtree(folder / name, ignore_errors=True)
-    for name in OWN_FILES:
-        with suppress(OSError):
-            (folder / name).unlink()
-    _remove_run(folder / RUN, held)
-
-
-def _remove_run(run: Path, held: Record) -> None:
-    if os.name == "nt":
-        # Windows removes no file that is open.
-        held.release()
-    shutil.rmtree(run, ignore_errors=True)
+def _imported_file() -> Path:
+    return Path.home() / FILE_NAME

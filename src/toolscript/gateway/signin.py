@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolscript.core.errors import InvalidRequest, NotFound, ToolscriptError, Unavailable
-from toolscript.core.mcp_client.model import ServerSpec, ServerState
+from toolscript.core.mcp_client.model import ServerSpec, ServerState, without_server_output
 from toolscript.core.mcp_client.oauth.callback import Callback, listening
 from toolscript.core.mcp_client.oauth.discovery import (
     Discovered,
@@ -151,7 +151,7 @@ def _remote(settings: GatewaySettings, server: str) -> ServerSpec:
     if spec is None:
         for state in left_out(config):
             if state.name == server:
-                raise InvalidRequest(f"{server}: {state.error}")
+                raise InvalidRequest(f"{server}: {without_server_output(state.error)}")
         near = get_close_matches(server, specs, n=3) or [name for name in specs if specs[name].may_sign_in]
         hint = f"there is {', '.join(near)}" if near else "`toolscript list-servers` lists them"
         raise NotFound(f"there is no server {server[:100]!r} in the config files", hint=hint)

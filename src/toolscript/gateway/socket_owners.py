@@ -27,20 +27,24 @@ def owner_of(client: Address, server: Address) -> int | None:
     """Return the user of the socket at `client` that is connected to `server`; None if unknown."""
     pair = f"{_format_ipv4(client)} {_format_ipv4(server)}", f"{_format_ipv6(client)} {_format_ipv6(server)}"
     for table, ends in zip(_TABLES, pair, strict=True):
-        for local, remote, state, user, inode in _rows(table):
-            if f"{local} {remote}" == ends and state == _ESTABLISHED and inode != _NO_INODE:
+        for row in _rows_with(table, f" {ends} {_ESTABLISHED} "):
+            _, _, _, _, _, _, _, user, _, inode, *_ = row.split()
+            if inode != _NO_INODE:
                 return int(user)
     return None
 
 
-def _rows(table: Path) -> Iterator[tuple[str, str, str, str, str]]:
+def _rows_with(table: Path, part: str) -> Iterator[str]:
+    """Yield the rows with this part. A machine has thousands of rows, and each request reads them."""
     try:
-        lines = table.read_text("ascii").splitlines()[1:]
+        text = table.read_text("ascii")
     except OSError:
         return
-    for line in lines:
-        _, local, remote, state, _, _, _, user, _, inode, *_ = line.split()
-        yield local, remote, state, user, inode
+    at = text.find(part)
+    while at >= 0:
+        end = text.find("\n", at)
+        yield text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
+        at = text.find(part, at + 1)
 
 
 def _format_ipv4(address: Address) -> str:

@@ -8,8 +8,6 @@ from typing import Any
 import anyio
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscript.gateway.relay_paths import WATCH_PATH
-
 LISTEN = b"subscriptions/listen"
 METHOD_HEADER = b"mcp-method"
 
@@ -69,8 +67,4 @@ def _is_endless(scope: Scope) -> bool:
     path = scope["path"]
     # The second is /mcp/all, or /mcp/{server}.
     is_mcp = path.endswith("/mcp") or path.rpartition("/")[0].endswith("/mcp")
-    return (
-        (scope["method"] == "GET" and is_mcp)
-        or path.endswith(WATCH_PATH)
-        or (METHOD_HEADER, LISTEN) in scope["headers"]
-    )
+    return (scope["method"] == "GET" and is_mcp) or (METHOD_HEADER, LISTEN) in scope["headers"]

@@ -97,7 +97,7 @@ def _start(entry: Mapping[str, object]) -> str:
 
 
 def _environment_of(entry: Mapping[str, object]) -> Iterator[str]:
-    for key in ("env", "headers"):
+    for key in ("env", "headers", "oauth"):
         value = entry.get(key)
         if isinstance(value, Mapping):
             yield from (f"{name}={item}" for name, item in value.items())
@@ -105,7 +105,7 @@ def _environment_of(entry: Mapping[str, object]) -> Iterator[str]:
             yield f"{key}: {value}"
     if passed := entry.get(PASSTHROUGH):
         yield f"of your environment: {', '.join(map(str, passed)) if isinstance(passed, list) else passed}"
-    if referenced := sorted(variables_in([entry.get(key) for key in ("command", "args", "cwd", "url")])):
+    if referenced := sorted(variables_in(entry)):
         yield f"the values of {', '.join(referenced)}"
     if secrets := sorted(secrets_in(entry)):
         yield f"your secrets {', '.join(secrets)}"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from toolscript.core.errors import (
+    IndexLost,
     IndexUnavailable,
     LibraryRejected,
     LibraryUnavailable,
@@ -17,7 +18,7 @@ from toolscript.core.errors import (
     NotFound,
     SetupError,
 )
-from toolscript.core.retrieval.deadline import Attempt, Deadline
+from toolscript.core.retrieval.deadline import Attempt, Deadline, Part
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.text_verdict import any_text_fits
 from toolscript.core.retrieval.timings import NO_SPANS
@@ -44,6 +45,9 @@ logger = logging.getLogger(__name__)
 REDACTED = "..."
 
 REINDEX_HINT = "`toolscript ingest --reindex` builds it from the library"
+RESTORE_HINT = (
+    "`toolscript restore FOLDER` brings it back from a backup, `toolscript ingest PATH...` from the files"
+)
 
 # Opens the indexes of chunks and extractions; fails while there are none, and the next search tries again.
 OpenIndexes = Callable[[], Awaitable[tuple[Index, Index]]]
@@ -93,12 +97,15 @@ class KnowledgeSearch:
             raise IndexUnavailable("no answer in time", hint="try again, or ask for less") from None
 
     async def _answer(self, query: KnowledgeQuery, attempt: Attempt) -> KnowledgeAnswer:
-        retrieval = self._opened or await self._open()
+        retrieval = self._opened or await self._open_whole()
         result = await retrieval.retrieve(attempt, query)
         order = ordered(result.ranked_lists, result.max_sparse_score)
         ranked_hits = order if query.both else collapse_by_chunk(order)
         with self._spans.span("search.enrich"):
             hits = await _from_library(first_hits(self._library, self._sources, ranked_hits, query.limit))
+        attempt.require_found(hits, Part.INDEX, Part.EMBEDDING)
+        if not hits:
+            await self._require_whole(retrieval)
         good_match = any_text_fits(result.ranked_lists, result.max_sparse_score, result.searched, self._scale)
         return KnowledgeAnswer(
             query.text,
@@ -118,19 +125,33 @@ class KnowledgeSearch:
         await self._library.ready()
         try:
             # Opened anew, to notice when another index has become live.
-            opened = await self._open()
-            if not await opened.is_empty():
-                return opened.fingerprint
+            opened = await self._open_whole()
+        except (ModelMismatch, IndexLost):
+            raise
+        except SetupError as error:
+            # An empty library before the first ingest is no fault.
+            return error.message
+        await self._require_whole(opened)
+        return opened.fingerprint
+
+    async def _open_whole(self) -> Retrieval:
+        """Open the indexes. Raise IndexLost if there are none although the library has chunks."""
+        try:
+            return await self._open()
         except ModelMismatch:
             raise
         except SetupError as error:
-            if not await self._has_chunks():
-                # An empty library before the first ingest is no fault.
-                return error.message
-            raise SetupError("the library has chunks, and their index is gone", hint=REINDEX_HINT) from error
-        if await self._has_chunks():
-            raise SetupError("the library has chunks, and its index has none", hint=REINDEX_HINT)
-        return opened.fingerprint
+            if not await _from_library(self._has_chunks()):
+                raise
+            raise IndexLost("the library has chunks, and their index is gone", hint=REINDEX_HINT) from error
+
+    async def _require_whole(self, opened: Retrieval) -> None:
+        """Raise IndexLost if only one of index and library has chunks: an empty answer would hide the loss."""
+        if await opened.is_empty():
+            if await _from_library(self._has_chunks()):
+                raise IndexLost("the library has chunks, and its index has none", hint=REINDEX_HINT)
+        elif not await _from_library(self._library.source_page("", 1)):
+            raise IndexLost("the index has chunks, and the library has no sources", hint=RESTORE_HINT)
 
     async def _has_chunks(self) -> bool:
         """Return whether the first source has chunks; `ingest` checks completeness."""

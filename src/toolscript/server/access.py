@@ -24,6 +24,9 @@ def admin_access(settings: Settings) -> AdminAccess:
 
 def public_scopes(settings: Settings) -> frozenset[Scope]:
     """Return the scopes of clients without a token."""
+    if settings.public_scopes is None:
+        is_development = settings.environment == "development"
+        return frozenset({Scope.KNOWLEDGE_READ, *([Scope.TOOLS_READ] if is_development else [])})
     allowed = ", ".join(scope for scope in Scope if scope not in NAMED_ONLY)
     try:
         scopes = frozenset(Scope(name) for name in settings.public_scopes.split())

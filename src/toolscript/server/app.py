@@ -89,7 +89,6 @@ def create_app(
     documents: DocumentRoutes | None = None,
     knowledge: KnowledgeRoutes | None = None,
     catalog_readers: Identify | None = None,
-    searchers: Identify | None = None,
     telemetry: TelemetryConfig | None = None,
     admission: Admission | None = None,
     search_type: SearchType = SearchType.HYBRID,
@@ -98,11 +97,11 @@ def create_app(
 ) -> FastAPI:
     """Assemble the API. `ACCESS` says who may use which routes; document routes authenticate themselves.
 
-    `catalog_readers` authenticates clients of a catalog that is not public; `searchers` those of a public one,
-    where it rate-limits searches, too. `search_type` is the default for tool searches.
+    `catalog_readers` authenticates clients of the catalog, and counts those without a token where it is public.
+    `search_type` is the default for tool searches.
     """
     app = _described_api(access, telemetry)
-    catalog = CatalogAccess(access.admin, catalog_readers or searchers, is_public=catalog_readers is None)
+    catalog = CatalogAccess(access.admin, catalog_readers)
     service = SearchService(search, search_type, searches.record if searches else None)
     add_routers(app, tool_search_routes(service, catalog.searches()))
     _add_management(app, (skills, changes, sync, curation, searches), catalog)

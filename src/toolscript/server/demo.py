@@ -13,8 +13,9 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from toolscript.core.audit import NoAudit
 from toolscript.core.auth.keys import KeyRing
-from toolscript.core.auth.model import Plan, Principal, Tenant
+from toolscript.core.auth.model import Plan, Principal, Scope, Tenant
 from toolscript.core.auth.signing import make_keys, sign_token
 from toolscript.core.auth.tokens import JwtVerifier
 from toolscript.core.embedding.download_failures import model_folder
@@ -57,8 +58,7 @@ ON_WITH_ENGINES = """\
 pip install 'toolscript[service]'       # and PostgreSQL, Qdrant and, for a library, MongoDB
 toolscript migrate                      # TOOLSCRIPT_POSTGRES_URL
 toolscript sync my-tools.jsonl          # or the MCP servers of your .toolscript.json
-toolscript worker --drain               # TOOLSCRIPT_QDRANT_URL
-toolscript ingest handbook/             # TOOLSCRIPT_MONGO_URL
+toolscript ingest handbook/             # TOOLSCRIPT_QDRANT_URL, TOOLSCRIPT_MONGO_URL
 toolscript serve"""
 
 TENANT = Tenant("demo")
@@ -106,7 +106,7 @@ class Tour:
     def steps(self) -> tuple[Step, ...]:
         client = {"mcpServers": {"toolscript": {"type": "http", "url": f"{self.address}/mcp"}}}
         return (
-            Step("Find a tool", self._post("/api/v1/tools/search", query="schedule a meeting with Anna", limit=3)),
+            Step("Find a tool", self._post("/api/v1/tools/search", query="schedule a calendar event", limit=3)),
             Step(
                 "See why it was found",
                 f'toolscript tools search "read a file" --explain --url {shlex.quote(self.address)}',
@@ -178,7 +178,14 @@ def demo_settings(configured: Settings, host: str | None, port: int | None) -> S
     kept = {name: getattr(configured, name) for name in KEPT if name in configured.model_fields_set}
     kept |= ({"host": host} if host else {}) | ({} if port is None else {"port": port})
     settings = Settings.model_construct(
-        None, **{"log_level": "warning", "log_format": "text", "jwt_issuer": ISSUER, **kept}
+        None,
+        **{
+            "log_level": "warning",
+            "log_format": "text",
+            "jwt_issuer": ISSUER,
+            "public_scopes": f"{Scope.KNOWLEDGE_READ} {Scope.TOOLS_READ}",
+            **kept,
+        },
     )
     if not is_loopback_host(settings.host):
         raise SetupError(
@@ -231,7 +238,7 @@ async def open_demo(
             stores,
             embedder,
             opened,
-            tool_search(settings, embedder, opened, stores, NOT_OBSERVED, admission, scale),
+            tool_search(settings, embedder, opened, stores, NOT_OBSERVED, scale),
             await _documents(settings, common, embedder, tenancy, contents, scale),
             knowledge_search(settings, library.indexes, embedder, library.reader, NOT_OBSERVED, scale),
         )
@@ -287,7 +294,7 @@ async def _documents(
     health = DocumentHealth(embedder, index).check
     tenants = TenantList(index, MemoryTenantPlaces(index), tenancy.tenants)
     served = ServedVersion(index.name, search, service, tenants, health)
-    return document_routes(served, tenancy, NOT_OBSERVED, settings.search_type)
+    return document_routes(served, tenancy, NOT_OBSERVED, settings.search_type, NoAudit())
 
 
 def _counts(contents: DemoContents) -> dict[str, int]:

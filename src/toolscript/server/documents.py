@@ -9,27 +9,28 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import TypeVar
 
+from toolscript.core.audit import AuditLog
 from toolscript.core.auth.model import Principal
 from toolscript.core.embedding.scale import ModelScales
-from toolscript.core.errors import CatalogUnavailable, IndexReplaced, ToolscriptError, Unavailable
+from toolscript.core.errors import CatalogUnavailable, IndexMissing, IndexReplaced, ToolscriptError, Unavailable
 from toolscript.core.health import CheckHealth, Health, PartHealth
+from toolscript.core.postgres.audit import PostgresAudit
 from toolscript.core.retrieval.ports import Embedder, Reranker
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.auth import Authenticate, authenticator_of
 from toolscript.documents.http.dependencies import DocumentRoutes, DocumentStore, ListsTenants, SearchesDocuments
+from toolscript.documents.lost import index_lost
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import Document, DocumentHeader, PutResult, StoredDocument
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.query import DocumentQuery, Rerank
-from toolscript.documents.postgres import PostgresDocumentVersions
-from toolscript.documents.qdrant.collection import live_collection_of, open_collection_version
 from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentService
 from toolscript.documents.tenants import TenantList, TenantUsage
-from toolscript.server.document_index import document_layout, open_index, recorded_live, require_same_texts
-from toolscript.server.health import CachedHealth, DocumentHealth
+from toolscript.server.document_index import LiveIndex, require_same_texts
+from toolscript.server.health import CachedHealth, DocumentHealth, note_of
 from toolscript.server.observability import Observability
 from toolscript.server.stores import Stores, embedder_of, text_model
 from toolscript.server.tenancy import Tenancy
@@ -62,13 +63,14 @@ class LiveDocuments:
         self._open_version = open_version
         self._live_name = live_name
         self._served: ServedVersion | None = None
+        self._is_missing = False
         self._resources = AsyncExitStack()
         self._problem: ToolscriptError = Unavailable("documents are not open yet", hint="try again in a moment")
         self._closing: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
 
     async def search(self, principal: Principal, query: DocumentQuery) -> DocumentAnswer:
-        return await self._version().search.search(principal, query)
+        return await self._ask(self._version().search.search(principal, query))
 
     async def put(self, principal: Principal, documents: Sequence[Document]) -> Sequence[PutResult]:
         return await self._write(lambda service: service.put(principal, documents))
@@ -80,20 +82,28 @@ class LiveDocuments:
         """Write to the live version. A replaced version refuses; then the write goes to the next one."""
         version = self._version()
         try:
-            return await write(version.service)
+            return await self._ask(write(version.service))
         except IndexReplaced:
             async with self._opening:
                 if self._served is version:
                     await self._open()
-        return await write(self._version().service)
+        return await self._ask(write(self._version().service))
+
+    async def _ask(self, request: Awaitable[T]) -> T:
+        """Name the loss of the collection to the client, and look for it from now on."""
+        try:
+            return await request
+        except IndexMissing as error:
+            self._is_missing = True
+            raise index_lost() from error
 
     async def document(self, principal: Principal, document_id: str) -> StoredDocument:
-        return await self._version().service.document(principal, document_id)
+        return await self._ask(self._version().service.document(principal, document_id))
 
     async def page(
         self, principal: Principal, after: DocumentKey, limit: int, filters: Filters
     ) -> Sequence[DocumentHeader]:
-        return await self._version().service.page(principal, after, limit, filters)
+        return await self._ask(self._version().service.page(principal, after, limit, filters))
 
     @property
     def tenants(self) -> ListsTenants:
@@ -101,7 +111,7 @@ class LiveDocuments:
 
     async def check_health(self) -> Health:
         if self._served is None:
-            return Health({"index": PartHealth(ok=False, needed=True, note="see the log")})
+            return Health({"index": PartHealth(ok=False, needed=True, note=note_of(self._problem))})
         return await self._served.check_health()
 
     @asynccontextmanager
@@ -132,19 +142,24 @@ class LiveDocuments:
     async def _follow_once(self) -> None:
         try:
             async with self._opening:
-                if self._served is None or await self._live_name() not in (None, self._served.name):
+                if await self._is_behind():
                     await self._open()
         except ToolscriptError as error:
             self._warn(error)
+
+    async def _is_behind(self) -> bool:
+        if self._served is None or self._is_missing:
+            return True
+        return await self._live_name() not in (None, self._served.name)
 
     async def _open(self) -> None:
         async with AsyncExitStack() as opening:
             served = await opening.enter_async_context(self._open_version())
             before, self._resources = self._resources, opening.pop_all()
         if self._served is not None:
-            logger.info("documents are served by another version of their index", extra={"index": served.name})
+            logger.info("documents are served from another index, or from one again", extra={"index": served.name})
             self._close_later(before)
-        self._served = served
+        self._served, self._is_missing = served, False
 
     def _close_later(self, resources: AsyncExitStack) -> None:
         async def close() -> None:
@@ -225,24 +240,19 @@ async def open_routes(
         yield None
         return
     embedder = observability.embedder(embedder)
-    versions = PostgresDocumentVersions(stores.pool)
+    live_index = LiveIndex.of(settings, stores)
 
     async def live_name() -> str | None:
         """Return None if the record cannot be read: the served version stays."""
         with suppress(CatalogUnavailable):
-            alias = settings.qdrant_documents_alias
-            return await recorded_live(versions) or await live_collection_of(stores.qdrant, alias)
+            return await live_index.name()
         return None
 
     async with open_rerankers(settings) as rerankers:
 
         @asynccontextmanager
         async def open_version() -> AsyncIterator[ServedVersion]:
-            recorded = await recorded_live(versions)
-            if recorded is None:
-                version = await open_index(settings, stores.qdrant, embedder.model)
-            else:
-                version = await open_collection_version(stores.qdrant, recorded, document_layout(settings))
+            version = await live_index.open_or_create(embedder.model)
             require_same_texts(version)
             async with embedder_of(version.origin, settings, embedder, "documents") as own:
                 index = observability.index(version)
@@ -254,20 +264,25 @@ async def open_routes(
                     rerankers=rerankers,
                     deadline_seconds=settings.deadline_seconds,
                     scale=await scales.of(own),
+                    tenants=tenancy.tenants,
                 )
-                service = DocumentService(own, index, tenancy.tenants, versions)
+                service = DocumentService(own, index, tenancy.tenants, live_index.versions)
                 tenants = TenantList(index, version.places(), tenancy.tenants)
-                check_health = CachedHealth(DocumentHealth(own, index).check).check
+                check_health = CachedHealth(DocumentHealth(own, index, tenancy.tenants).check).check
                 yield ServedVersion(version.name, search, service, tenants, check_health)
 
         live = LiveDocuments(open_version, live_name)
         async with live.following():
             served = ServedVersion("live", live, live, live.tenants, live.check_health)
-            yield document_routes(served, tenancy, observability, settings.search_type)
+            yield document_routes(served, tenancy, observability, settings.search_type, PostgresAudit(stores.pool))
 
 
 def document_routes(
-    served: ServedVersion, tenancy: Tenancy, observability: Observability, default: SearchType
+    served: ServedVersion,
+    tenancy: Tenancy,
+    observability: Observability,
+    default: SearchType,
+    audit: AuditLog,
 ) -> DocumentRoutes:
     return DocumentRoutes(
         served.search,
@@ -280,6 +295,7 @@ def document_routes(
         put_failed=observability.put_failed,
         default=default,
         tenants=served.tenants,
+        audit=audit,
     )
 
 

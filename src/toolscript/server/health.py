@@ -6,11 +6,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from toolscript.core.errors import ToolscriptError
+from toolscript.core.errors import IndexLost, IndexMissing, ToolscriptError
 from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
 from toolscript.core.retrieval.ports import Embedder, Index, IndexViews
-from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.lost import index_lost, require_any
+from toolscript.documents.ports import DocumentIndex, Tenants
 from toolscript.knowledge.search import KnowledgeSearch
 from toolscript.server.stores import CatalogStores
 
@@ -21,6 +22,7 @@ FIRST_SECONDS = 1.5
 TOLERATED = 0.01
 
 REPAIR_HINT = "run `toolscript doctor --index --repair`, then `toolscript worker`"
+SEE_THE_LOG = "see the log"
 NOT_COUNTED = PartHealth(ok=True, needed=False, note="not counted yet")
 CHECK_SECONDS = 2.0
 CACHED_SECONDS = 2.0
@@ -141,8 +143,11 @@ class CachedHealth:
 
 @dataclass(frozen=True)
 class DocumentHealth:
+    """With `tenants`, an empty index is not well where a tenant holds documents."""
+
     embedder: Embedder
     index: DocumentIndex
+    tenants: Tenants | None = None
 
     async def check(self) -> Health:
         embedding, index = await asyncio.gather(
@@ -152,7 +157,12 @@ class DocumentHealth:
         return Health({"embedding": embedding, "index": index})
 
     async def _index(self) -> str:
-        await self.index.ready()
+        try:
+            await self.index.ready()
+        except IndexMissing as error:
+            raise index_lost() from error
+        if self.tenants is not None:
+            await require_any(self.index, self.tenants)
         return ""
 
 
@@ -204,8 +214,9 @@ async def _embeds(embedder: Embedder) -> str:
 
 async def _documents_part(check: CheckHealth) -> PartHealth:
     """Check documents. They are not required: searches of tools and knowledge work without them."""
-    failed = [name for name, part in (await check()).parts.items() if not part.ok]
-    return PartHealth(ok=not failed, needed=False, note=f"not well: {', '.join(failed)}" if failed else "")
+    failed = {name: part.note for name, part in (await check()).parts.items() if not part.ok}
+    notes = [name if note == SEE_THE_LOG else f"{name}: {note}" for name, note in failed.items()]
+    return PartHealth(ok=not failed, needed=False, note=f"not well: {', '.join(notes)}" if failed else "")
 
 
 async def _part(name: str, check: Awaitable[str], *, needed: bool) -> PartHealth:
@@ -214,4 +225,9 @@ async def _part(name: str, check: Awaitable[str], *, needed: bool) -> PartHealth
             return PartHealth(ok=True, needed=needed, note=await check)
     except (ToolscriptError, TimeoutError) as error:
         logger.warning("a part is not well", extra={"part": name, "reason": str(error) or "no answer in time"})
-        return PartHealth(ok=False, needed=needed, note="see the log")
+        return PartHealth(ok=False, needed=needed, note=note_of(error))
+
+
+def note_of(error: Exception) -> str:
+    """Return what a probe is shown: the message of another error may name hosts."""
+    return f"{error.message}: {error.hint}" if isinstance(error, IndexLost) else SEE_THE_LOG

@@ -184,22 +184,24 @@ class GuardedProtocol(HttpToolsProtocol):
         if kind is None:
             super()._start_asgi_task(cycle, app)
             return
-        gate = self._guarded.admission.gates[kind]
+        admission = self._guarded.admission
+        gate, client = admission.gates[kind], admission.clients.of(cast("dict[str, Any]", cycle.scope))
         # A request whose body is still arriving takes a ticket later, see core/web/admission.py.
-        ticket = None if cycle.more_body else gate.enter()
-        is_refused = gate.is_full if cycle.more_body else ticket is None
+        ticket = None if cycle.more_body else gate.enter(client)
+        is_refused = gate.refuses(client) if cycle.more_body else ticket is None
         if is_refused and not self.flow.write_paused:
-            self._refuse(cycle, kind)
+            self._refuse(cycle, kind, client.at_once if gate.has_all_it_may(client) else None)
         elif ticket is None:
             super()._start_asgi_task(cycle, app)
         else:
             cycle.scope["state"][TICKET] = ticket
             super()._start_asgi_task(cycle, _releasing(app, ticket))
 
-    def _refuse(self, cycle: RequestResponseCycle, kind: Kind) -> None:
+    def _refuse(self, cycle: RequestResponseCycle, kind: Kind, at_once: int | None) -> None:
         scope = cast("dict[str, Any]", cycle.scope)
         answer = refusal(
             scope["path"],
+            at_once,
             (HEADER, request_id_of(scope).encode()),
             (b"x-content-type-options", b"nosniff"),
         )
@@ -261,7 +263,7 @@ class Draining:
     def seen_by(self, check_health: CheckHealth) -> CheckHealth:
         async def check() -> Health:
             if self.begun:
-                return Health({"serving": PartHealth(ok=False, needed=True, note="shutting down")})
+                return Health({"serving": PartHealth(ok=False, needed=True, note="shutting down")}, serves=False)
             return await check_health()
 
         return check

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolscript.core.errors import SetupError
+from toolscript.core.errors import IndexLost, SetupError
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.qdrant.collections import CollectionInfo, list_collections
 from toolscript.core.retrieval.model import IndexCard
@@ -18,7 +18,8 @@ from toolscript.core.settings.service import Settings
 from toolscript.core.values import IndexStatus, OnProgress, Progress, SchemaStatus, silent
 from toolscript.core.web.logs import configure_logs
 from toolscript.documents.model.points import DocumentVersion, VersionState
-from toolscript.documents.postgres import PostgresDocumentVersions
+from toolscript.server.audit import recorded
+from toolscript.server.document_index import LiveIndex
 from toolscript.server.settings import load_settings
 from toolscript.server.skills import Classifying, load_default_skills, open_classifier
 from toolscript.server.store_watch import StoreWatch
@@ -29,6 +30,7 @@ from toolscript.tools.indexing.doctor import Doctor, DoctorReport
 from toolscript.tools.indexing.indexer import Indexer, ItemSkills, OnStep, unobserved
 from toolscript.tools.indexing.points import SkillPoints
 from toolscript.tools.indexing.versions import Opened
+from toolscript.tools.indexing.wakeup import Wakeup
 from toolscript.tools.indexing.worker import Worker, WorkReport
 from toolscript.tools.model.catalog import IndexVersion
 from toolscript.tools.ports import Classifier
@@ -42,13 +44,18 @@ logger = logging.getLogger(__name__)
 
 
 def migrate(*, down_to: str | None, skills: bool) -> tuple[SchemaStatus, LoadedSkills | None]:
+    from toolscript.core.postgres import migrate as schema
     from toolscript.core.postgres.migrate import downgrade, upgrade
+    from toolscript.core.postgres.schema import REVISION
 
     settings = load_settings()
     url = settings.postgres_url.get_secret_value()
     if down_to is not None:
         return downgrade(url, down_to), None
-    status = upgrade(url)
+    before = schema.schema_status(url).current
+    with recorded("schema.migrate", REVISION) as change:
+        status = upgrade(url)
+        change.count = int(status.current != before)
     return status, load_default_skills(settings) if skills else None
 
 
@@ -82,7 +89,7 @@ def work() -> None:
         metrics = worker_metrics(settings)
         async with (
             open_index_writer(settings, metrics) as writer,
-            serve_worker_metrics(settings, metrics, writer.watch(metrics)),
+            serve_worker_metrics(settings, metrics, writer.watch(settings, metrics)),
         ):
             working = asyncio.ensure_future(writer.worker(log).run_forever())
             proposing = asyncio.ensure_future(propose_every(settings.propose_hours * 3_600))
@@ -102,8 +109,13 @@ async def propose_every(seconds: float) -> None:
     while seconds:
         await asyncio.sleep(seconds)
         for command in ("propose", "describe"):
-            if code := await run_skills_command(command):
-                logger.warning(f"skills {command} failed", extra={"part": "worker", "reason": f"exit code {code}"})
+            try:
+                code = await run_skills_command(command)
+                reason = f"exit code {code}" if code else ""
+            except OSError as error:
+                reason = str(error)
+            if reason:
+                logger.warning(f"skills {command} failed", extra={"part": "worker", "reason": reason})
 
 
 async def run_skills_command(name: str) -> int:
@@ -146,7 +158,11 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
             await worker.drain()
             return {"live": card.fingerprint, "model": card.model.name, "indexed": report.indexed}
 
-    return asyncio.run(drop() if drop_previous else build())
+    with recorded("index.drop" if drop_previous else "index.switch", "tools") as change:
+        done = asyncio.run(drop() if drop_previous else build())
+        change.count = 1
+        change.details |= done
+    return done
 
 
 def doctor(*, repair: bool, on_progress: OnProgress) -> DoctorReport:
@@ -158,7 +174,11 @@ def doctor(*, repair: bool, on_progress: OnProgress) -> DoctorReport:
             doctor = Doctor(stores.catalog, stores.dirty, stores.skill_vectors, opened)
             return await doctor.examine(repair=repair, on_progress=on_progress)
 
-    return asyncio.run(run())
+    with recorded("index.repair", "tools") as change:
+        report = asyncio.run(run())
+        wrong = report.missing + report.stale + report.extra + report.wrong_skills
+        change.count = wrong if report.repaired else 0
+    return report
 
 
 @dataclass(frozen=True)
@@ -170,8 +190,11 @@ class IndexWriter:
     classifying: Classifying
     opened: Opened
 
-    def watch(self, metrics: "WorkerMetrics | None") -> StoreWatch | None:
-        return None if metrics is None else StoreWatch(self.stores, self.opened.index, metrics.stores)
+    def watch(self, settings: Settings, metrics: "WorkerMetrics | None") -> StoreWatch | None:
+        if metrics is None:
+            return None
+        counts = LiveIndex.of(settings, self.stores).counts
+        return StoreWatch(self.stores, self.opened.index, metrics.stores, counts)
 
     def worker(self, on_progress: OnProgress, at_step: OnStep = unobserved) -> Worker:
         classifier = self.classifying.classifier
@@ -191,6 +214,9 @@ def worker_of(
     opened: Opened,
     on_progress: OnProgress = silent,
     at_step: OnStep = unobserved,
+    *,
+    batch: int = BATCH,
+    wakeup: Wakeup | None = None,
 ) -> Worker:
     index_version = opened.index_version.id
     indexer = Indexer(
@@ -201,12 +227,20 @@ def worker_of(
         embedder,
         opened.index,
         index_version,
-        batch=BATCH,
+        batch=batch,
         lease_seconds=LEASE_SECONDS,
         at_step=at_step,
     )
     skill_points = SkillPoints(stores.skill_vectors, embedder, opened.skills, index_version)
-    return Worker(indexer, skill_points, stores.suggestions, stores.dirty, index_version, on_progress=on_progress)
+    return Worker(
+        indexer,
+        skill_points,
+        stores.suggestions,
+        stores.dirty,
+        index_version,
+        on_progress=on_progress,
+        wakeup=wakeup,
+    )
 
 
 @asynccontextmanager
@@ -274,7 +308,7 @@ async def overview(settings: Settings, stores: Stores) -> Sequence[IndexStatus]:
     library = (settings.qdrant_chunks_alias, settings.qdrant_extractions_alias)
     return [
         *await _tool_indexes(settings.qdrant_alias, stores),
-        *await _document_indexes(settings.qdrant_documents_alias, stores),
+        *await _document_indexes(LiveIndex.of(settings, stores), stores),
         *[
             _status_of("knowledge", collection)
             for alias in library
@@ -297,11 +331,20 @@ async def _tool_indexes(alias: str, stores: Stores) -> list[IndexStatus]:
     return statuses
 
 
-async def _document_indexes(alias: str, stores: Stores) -> list[IndexStatus]:
-    record = PostgresDocumentVersions(stores.pool)
-    recorded: Mapping[str, DocumentVersion] = {version.name: version for version in await record.all()}
+async def _document_indexes(live: LiveIndex, stores: Stores) -> list[IndexStatus]:
+    """List the versions, the live one also if it is lost. Opening it sets an alias that a restore left out."""
+    alias, record = live.settings.qdrant_documents_alias, live.versions
     statuses = list[IndexStatus]()
+    try:
+        await live.open()
+    except IndexLost as error:
+        name = await live.name() or alias
+        statuses.append(IndexStatus("documents", name, "lost", "", 0, 0, error.hint))
+    recorded: Mapping[str, DocumentVersion] = {version.name: version for version in await record.all()}
+    lost = {status.collection for status in statuses}
     for collection in await _find_collections(stores, alias):
+        if collection.origin.collection in lost:
+            continue
         version = recorded.get(collection.origin.collection)
         under_way = "" if version is None else _progress_of(version, await record.pending(version.name))
         statuses.append(_status_of("documents", collection, version.state.value if version else "", under_way))

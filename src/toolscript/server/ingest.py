@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import Any, Protocol, runtime_checkable
 
+from toolscript.core.audit import Counted
 from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import InvalidRequest, NotFound, SetupError, Unavailable
 from toolscript.core.folder_changes import FolderChanges, watched
@@ -31,6 +32,7 @@ from toolscript.knowledge.model.library import clean_topics
 from toolscript.knowledge.ports import LibraryReader, LibraryWriter, SourceFiles
 from toolscript.knowledge.readers.blocks import known_suffixes
 from toolscript.knowledge.readers.files import list_files, open_source_files
+from toolscript.server.audit import recorded
 from toolscript.server.library_stores import knowledge_card, knowledge_indexes, open_reader_and_writer
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import connect_qdrant, open_embedder, text_model
@@ -42,6 +44,9 @@ FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0
 OnReport = Callable[[IngestReport], None]
 
 logger = logging.getLogger(__name__)
+
+# In the audit.
+MAX_SUBJECT = 500
 
 
 @dataclass(frozen=True)
@@ -269,23 +274,42 @@ def ingest(order: IngestOptions, *, on_progress: OnProgress, on_result: OnResult
         async with _open(load_settings(), order) as ingesting:
             await ingesting.everything(progress, prune=order.prune)
 
-    progress.report.was_stopped = not _run_until_stopped(run())
+    with recorded("library.ingest", _subject(order), needed=False) as change:
+        try:
+            progress.report.was_stopped = not _run_until_stopped(run())
+        finally:
+            change.count = 0 if order.dry else _changes_of(progress.report)
     return progress.report
+
+
+def _changes_of(report: IngestReport) -> int:
+    changing = (IngestOutcome.ADDED, IngestOutcome.UPDATED, IngestOutcome.REMOVED)
+    return sum(report.outcomes[outcome] for outcome in changing)
+
+
+def _subject(order: IngestOptions) -> str:
+    return ", ".join(order.paths)[:MAX_SUBJECT]
 
 
 def watch_ingest(
     order: IngestOptions, *, on_progress: OnProgress, on_result: OnResult, on_report: OnReport
 ) -> None:
     """Ingest once, and again after each change, until it is stopped. Each run gets a report."""
+    counted = Counted()
+
+    def on_run(report: IngestReport) -> None:
+        counted.count += _changes_of(report)
+        on_report(report)
 
     async def run() -> None:
         async with _open(load_settings(), order) as ingesting, watched(ingesting.names.roots) as changes:
             progress = IngestProgress(on_result, on_progress)
             await ingesting.everything(progress, prune=order.prune)
-            on_report(progress.report)
-            await _follow(ingesting, changes, on_result, on_report)
+            on_run(progress.report)
+            await _follow(ingesting, changes, on_result, on_run)
 
-    _run_until_stopped(run())
+    with recorded("library.ingest", _subject(order), counted=counted, needed=False):
+        _run_until_stopped(run())
 
 
 async def _follow(

@@ -18,7 +18,7 @@ from toolscript.knowledge.search import KnowledgeSearch
 from toolscript.server.access import public_scopes
 from toolscript.server.library_stores import knowledge_card, knowledge_indexes, open_reader
 from toolscript.server.observability import NOT_OBSERVED, Observability
-from toolscript.server.stores import Product, searching_embedder
+from toolscript.server.stores import Product, origin_if_known, searching_embedder
 from toolscript.server.tenancy import Tenancy
 
 PRODUCT: Product = "knowledge"
@@ -49,7 +49,7 @@ async def open_knowledge(
         yield None
         return
     indexes = LibraryIndexes(*knowledge_indexes(engine, settings))
-    origin = await indexes.chunks.origin()
+    origin = await origin_if_known(indexes.chunks, PRODUCT)
     async with (
         searching_embedder(origin, settings, embedder, PRODUCT) as own,
         open_reader(settings) as library,

@@ -14,9 +14,13 @@ from toolscript.knowledge.ingest.sources import Remove, removing
 from toolscript.knowledge.model.ingest import IngestResult, KnownSource, LibraryPlace
 from toolscript.knowledge.model.library import Source
 from toolscript.knowledge.ports import LibraryWriter
+from toolscript.server.audit import recorded
 from toolscript.server.ingest import open_library_resources
 from toolscript.server.library_stores import open_reader_and_writer
 from toolscript.server.settings import load_settings
+
+# In the audit.
+MAX_NAMES_SHOWN = 20
 
 PAGE = 256
 
@@ -48,9 +52,10 @@ def remove_from_library(names: Sequence[str], on_progress: OnProgress) -> Sequen
         settings = load_settings()
         async with open_library_resources(settings) as opened:
             remove = removing(await opened.write_context(), LEASE_SECONDS, lambda _: True)
-            return await _remove(opened.writer, remove, names, on_progress)
+            return await _remove(opened.writer, remove, names, change.following(on_progress))
 
-    return asyncio.run(run())
+    with recorded("library.remove", ", ".join(names[:MAX_NAMES_SHOWN]), needed=False) as change:
+        return asyncio.run(run())
 
 
 async def _remove(
@@ -116,4 +121,8 @@ def reindex_library(*, drop_previous: bool, on_progress: OnProgress) -> dict[str
                 await opened.indexes.drop(report.previous)
             return {**asdict(report), "model": opened.card.model.name, "dropped": is_dropped}
 
-    return asyncio.run(run())
+    with recorded("index.switch", "knowledge", needed=False) as change:
+        done = asyncio.run(run())
+        change.count = 1
+        change.details |= done
+    return done

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from toolscript.core.breaker import Patience
 from toolscript.core.errors import SetupError
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.connection import Qdrant
@@ -10,10 +11,10 @@ from toolscript.core.qdrant.layout import Layout
 from toolscript.core.retrieval.model import IndexCard, ModelCard
 from toolscript.core.settings.service import Settings
 from toolscript.knowledge.ingest.chunking import CHUNKS_VERSION
-from toolscript.knowledge.mongo.connection import open_mongo
+from toolscript.knowledge.mongo.connection import ANSWER_SECONDS, open_mongo
 from toolscript.knowledge.mongo.library import MongoLibraryReader, MongoLibraryWriter
 from toolscript.knowledge.ports import LibraryReader, LibraryWriter
-from toolscript.server.stores import model_source
+from toolscript.server.stores import call_seconds, model_source
 
 
 def knowledge_layout(settings: Settings) -> Layout:
@@ -46,13 +47,15 @@ def knowledge_card(model: ModelCard) -> IndexCard:
 
 @asynccontextmanager
 async def open_reader(settings: Settings) -> AsyncIterator[LibraryReader]:
+    """Open the reader of `serve`."""
     url = settings.mongo_url.get_secret_value()
     if not url:
         raise SetupError(
             "there is no library to read",
             hint="set TOOLSCRIPT_MONGO_URL to the address of a MongoDB, with a user that may read there",
         )
-    async with open_mongo(url, settings.mongo_database) as library:
+    seconds = min(ANSWER_SECONDS, call_seconds(settings))
+    async with open_mongo(url, settings.mongo_database, answer_seconds=seconds, patience=Patience()) as library:
         yield MongoLibraryReader(library)
 
 

@@ -1,11 +1,12 @@
 """The tools of the service's MCP endpoint, filtered by the scopes of the identity."""
 
+import logging
 from dataclasses import dataclass
 
 from toolscript.core.auth.model import Identity, Scope
-from toolscript.core.errors import InvalidRequest
+from toolscript.core.errors import InvalidRequest, ToolscriptError, told_to_clients
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.answers import answered
+from toolscript.core.mcp.answers import answered, failed
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.retrieval.query import SearchType
@@ -14,6 +15,8 @@ from toolscript.documents.mcp import document_tools
 from toolscript.knowledge.mcp.tools import knowledge_tools
 from toolscript.knowledge.ports import LibrarySearch
 from toolscript.tools.mcp.tools import CatalogDependencies, catalog_tools
+
+logger = logging.getLogger(__name__)
 
 LIBRARY = "search_knowledge answers questions from the library, get_passage reads the text around a hit."
 CATALOG = "search_tools finds which tool of which MCP server could do a task, describe_tool shows its arguments."
@@ -74,4 +77,11 @@ class ServiceTools:
 
 async def call(tool: ServiceTool, identity: Identity, arguments: JsonObject) -> CallResult:
     """Call the tool. Raise InvalidRequest for invalid arguments; return any other failure as an error result."""
-    return await answered(lambda: tool.call(identity, arguments), (InvalidRequest,))
+    return await answered(lambda: tool.call(identity, arguments), (InvalidRequest,), _told)
+
+
+def _told(error: ToolscriptError) -> CallResult:
+    told = told_to_clients(error)
+    if told is not error:
+        logger.warning("an engine failed a request", extra={"reason": error.message})
+    return failed(told)

@@ -57,7 +57,7 @@ from toolscript.server.metrics import (
     TOOLS,
     Metrics,
     Observe,
-    WorkerMetrics,
+    WorkMetrics,
     reason_of,
     timed,
 )
@@ -365,7 +365,7 @@ class MeasuredLibrary:
 
 
 class CountedDirtySet:
-    def __init__(self, dirty: DirtySet, metrics: WorkerMetrics) -> None:
+    def __init__(self, dirty: DirtySet, metrics: WorkMetrics) -> None:
         self._dirty = dirty
         self._metrics = metrics
 

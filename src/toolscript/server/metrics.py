@@ -45,12 +45,12 @@ UNMATCHED = "unmatched"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 EXECUTE = "execute"
 STAGES = {
-    TOOLS: ("spelling", "embed", "skills", "retrieve", "rank", "enrich"),
+    TOOLS: ("spelling", "embed", "skills", "retrieve", "removed", "rank", "enrich"),
     DOCUMENTS: ("embed", "statistics", "retrieve", "fuse", "rerank", "enrich"),
     KNOWLEDGE: ("embed", "statistics", "retrieve", "enrich"),
 }
 PARTS = {
-    TOOLS: (Part.EMBEDDING, Part.SKILLS, Part.INDEX, Part.SCHEMAS, Part.CURATION, Part.SPELLING),
+    TOOLS: (Part.EMBEDDING, Part.SKILLS, Part.INDEX, Part.CATALOG, Part.SCHEMAS, Part.CURATION, Part.SPELLING),
     DOCUMENTS: (Part.EMBEDDING, Part.INDEX, Part.RERANK),
     KNOWLEDGE: (Part.EMBEDDING, Part.INDEX),
 }
@@ -125,7 +125,8 @@ M = TypeVar("M", Counter, Gauge, Histogram)
 IDLE, IN_USE = "idle", "in_use"
 T = TypeVar("T")
 
-REASONS = (*(fault.value for fault in Fault), OTHER)
+NOT_ADMIN = "not_admin"
+REASONS = (*(fault.value for fault in Fault), NOT_ADMIN, OTHER)
 
 TOO_MANY_REQUESTS = 429
 
@@ -264,6 +265,12 @@ class StoreMetrics:
             "catalog_items", "Active items of the catalog.", together="livemostrecent"
         )
         self._index = exposition.gauge("index_items", "Items in the live index.", together="livemostrecent")
+        self._documents = exposition.gauge(
+            "documents", "Documents in the live index, of all tenants.", together="livemostrecent"
+        )
+        self._holders = exposition.gauge(
+            "document_tenants", "Tenants that hold documents, as PostgreSQL has it.", together="livemostrecent"
+        )
         self._backlog = exposition.gauge(
             "backlog_items", "Changed items that are not in the live index yet.", together="livemostrecent"
         )
@@ -278,6 +285,7 @@ class StoreMetrics:
         for gauge in (self._pool_max, self._waiting, self._refused):
             gauge.begin()
         self.unknown()
+        self.documents_unknown()
 
     def pool(self, stats: Mapping[str, int]) -> None:
         """Record the statistics of psycopg's pool."""
@@ -294,6 +302,10 @@ class StoreMetrics:
         self._catalog().set(catalog)
         self._index().set(index)
 
+    def documents(self, documents: float, tenants: float) -> None:
+        self._documents().set(documents)
+        self._holders().set(tenants)
+
     def backlog(self, pending: Pending) -> None:
         self._backlog().set(pending.total)
         self._failing().set(pending.failing)
@@ -303,6 +315,31 @@ class StoreMetrics:
         """Set the gauges to NaN: stale values would be misleading, and no alert fires on NaN."""
         for gauge in (self._catalog, self._index, self._backlog, self._failing, self._oldest):
             gauge().set(math.nan)
+
+    def documents_unknown(self) -> None:
+        self.documents(math.nan, math.nan)
+
+
+class WorkMetrics:
+    """What a worker did: of `worker`, or of that inside `serve`."""
+
+    def __init__(self, exposition: Exposition) -> None:
+        self._batches = exposition.counter("worker_batches", "Batches of a worker, by outcome.", "outcome")
+        self._indexed = exposition.counter("worker_items_indexed", "Items indexed by a worker.")
+        self._failed = exposition.counter("worker_items_failed", "Items that failed and will be retried.")
+        self._batches.begin(WORKED)
+        self._indexed.begin()
+        self._failed.begin()
+
+    def indexed(self, items: int) -> None:
+        """Count an indexed batch."""
+        self._batches(OK).inc()
+        self._indexed().inc(items)
+
+    def failed(self, items: int) -> None:
+        """Count a batch that could not be claimed or indexed."""
+        self._batches(ERROR).inc()
+        self._failed().inc(items)
 
 
 class Observe(Protocol):
@@ -339,6 +376,7 @@ class Metrics(Exposed):
         exposition = Exposition(folder)
         super().__init__(exposition)
         self.stores = StoreMetrics(exposition)
+        self.work = WorkMetrics(exposition)
         self._requests = exposition.seconds("http_request", "HTTP requests by route.", "method", "route", "status")
         self._searches = exposition.counter(
             "searches", "Searches by product and outcome.", "product", "search_type", "fusion", "outcome"
@@ -446,6 +484,9 @@ class Metrics(Exposed):
     def rate_limited(self) -> None:
         self._limited().inc()
 
+    def admin_guessed(self) -> None:
+        self.token_refused(NOT_ADMIN)
+
     def token_refused(self, reason: str) -> None:
         self._refused(self._reason(reason)).inc()
 
@@ -484,23 +525,8 @@ class WorkerMetrics(Exposed):
         super().__init__(exposition)
         self.stores = StoreMetrics(exposition)
         self._embedding = exposition.seconds("embedding", "Calls to the embedding model.", "kind", "outcome")
-        self._batches = exposition.counter("worker_batches", "Batches of a worker, by outcome.", "outcome")
-        self._indexed = exposition.counter("worker_items_indexed", "Items indexed by a worker.")
-        self._failed = exposition.counter("worker_items_failed", "Items that failed and will be retried.")
+        self.work = WorkMetrics(exposition)
         self._embedding.begin(EMBEDDED, WORKED)
-        self._batches.begin(WORKED)
-        self._indexed.begin()
-        self._failed.begin()
 
     def embedded(self, kind: str, seconds: float, *, failed: bool) -> None:
         self._embedding(kind, ERROR if failed else OK).observe(seconds)
-
-    def indexed(self, items: int) -> None:
-        """Count an indexed batch."""
-        self._batches(OK).inc()
-        self._indexed().inc(items)
-
-    def failed(self, items: int) -> None:
-        """Count a batch that could not be claimed or indexed."""
-        self._batches(ERROR).inc()
-        self._failed().inc(items)

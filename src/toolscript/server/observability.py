@@ -7,7 +7,7 @@ import tempfile
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ from toolscript.documents.model.query import DocumentQuery, LogDetail, LoggedQue
 from toolscript.documents.ports import DocumentIndex, QueryLog
 from toolscript.documents.query_log import log_entry
 from toolscript.knowledge.ports import LibraryReader, LibrarySearch
+from toolscript.server.document_index import LiveIndex
 from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores
 from toolscript.tools.http.search import SearchesCatalog
@@ -88,6 +89,7 @@ class Observability:
     def install(self, app: FastAPI, admin: AdminAccess) -> None:
         """Add the routes and middleware. Call it last, so that the middleware is the outermost."""
         if self.metrics is not None:
+            admin.guesses.on_guess = self.metrics.admin_guessed
             add_routers(app, metrics_routes(self.metrics.page, admin))
             app.add_middleware(MeasuredRequests, observe=self.metrics.request)
 
@@ -152,13 +154,22 @@ class Observability:
         return self.metrics.mcp
 
     @asynccontextmanager
-    async def watching(self, stores: Stores, index: Index) -> AsyncIterator[None]:
+    async def watching(self, settings: Settings, stores: Stores, index: Index) -> AsyncIterator[None]:
         """Sample connection pools, backlog and counts periodically."""
         if self.metrics is None:
             yield
             return
-        async with StoreWatch(stores, index, self.metrics.stores).running(self.metrics.before_page):
+        counts = LiveIndex.of(settings, stores).counts
+        async with StoreWatch(stores, index, self.metrics.stores, counts).running(self.metrics.before_page):
             yield
+
+    def worked_on(self, stores: Stores) -> Stores:
+        """Count what the worker inside this process does."""
+        if self.metrics is None:
+            return stores
+        from toolscript.server.measured import CountedDirtySet
+
+        return replace(stores, dirty=CountedDirtySet(stores.dirty, self.metrics.work))
 
     def embedder(self, embedder: Embedder) -> Embedder:
         if self.metrics is None:

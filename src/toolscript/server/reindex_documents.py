@@ -9,7 +9,7 @@ from itertools import chain, count, cycle, islice
 import numpy as np
 
 from toolscript.core.auth.model import Tenant
-from toolscript.core.errors import Conflict, NotFound, SetupError
+from toolscript.core.errors import Conflict, IndexLost, NotFound, SetupError
 from toolscript.core.qdrant.collections import list_collections
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
@@ -21,13 +21,13 @@ from toolscript.documents.qdrant.collection import (
     create_documents,
     documents_of,
     drop_documents,
-    live_documents,
     make_documents_live,
 )
 from toolscript.documents.qdrant.shards import make_own_shards, own_shards
 from toolscript.documents.reindex import DocumentCopy, DocumentReindex, lease
 from toolscript.documents.throttle import Probe, Throttle
-from toolscript.server.document_index import document_layout, require_same_texts
+from toolscript.server.audit import recorded
+from toolscript.server.document_index import LiveIndex, document_layout, require_same_texts
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, embedder_of, model_source, open_embedder, open_stores
 
@@ -42,19 +42,22 @@ def reindex_documents(
     own_shards: Mapping[str, int],
     share: float,
     on_progress: OnProgress,
+    anew: bool = False,
 ) -> dict[str, object]:
+    """Build an index of another model or layout; `anew`: also of the same, which leaves behind what was erased."""
+
     async def build(job: "_Job") -> dict[str, object]:
         async with open_embedder(job.settings, parallel=1) as embedder:
             live = await job.live()
             own = {Tenant(name): number for name, number in own_shards.items()}
-            target = await job.target(live, DocumentCard(embedder.model), shards, own)
+            target = await job.target(live, DocumentCard(embedder.model), shards, own, anew=anew)
             if target is None:
                 return await job.finished(live, embedder, share, on_progress)
             async with job.reindex(live, target, embedder, share, on_progress) as reindex:
                 done = await reindex.build()
             return {**asdict(done), "model": target.card.model.name, "shards": target.layout.shards}
 
-    return _run(build, model)
+    return _run(build, model, "index.switch")
 
 
 def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, object]:
@@ -71,7 +74,7 @@ def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, o
                 done = await reindex.roll_back()
             return {**asdict(done), "model": previous.card.model.name, "shards": previous.layout.shards}
 
-    return _run(roll_back, None)
+    return _run(roll_back, None, "index.roll_back")
 
 
 def drop_document_version(*, building: bool) -> dict[str, object]:
@@ -84,10 +87,35 @@ def drop_document_version(*, building: bool) -> dict[str, object]:
         await drop_documents(job.stores.qdrant, version.name)
         return {"dropped": version.name}
 
-    return _run(drop, None)
+    return _run(drop, None, "index.drop")
 
 
-def _run(work: "Callable[[_Job], Awaitable[dict[str, object]]]", model: str | None) -> dict[str, object]:
+def begin_empty_documents(confirm: Callable[[str], None]) -> dict[str, object]:
+    """Begin with an empty index after the loss of the one before. Raise Conflict if it is not lost."""
+
+    async def begin(job: "_Job") -> dict[str, object]:
+        tenants = PostgresTenants(job.stores.pool)
+        holders = await tenants.holders(or_unknown=True)
+        try:
+            live = await job.live()
+        except IndexLost:
+            confirm(f"Give up the documents of {holders:,} tenants, and begin with none?")
+        else:
+            raise Conflict(
+                f"nothing is lost: {live.name} has about {await live.passages():,} chunks, of {holders:,} tenants",
+                hint="`toolscript tenants erase` deletes those of a tenant",
+            )
+        async with open_embedder(job.settings, parallel=1) as embedder:
+            card = DocumentCard(embedder.model)
+        index = await LiveIndex.of(job.settings, job.stores).create(await job.free_name(card), card)
+        return {"live": index.name, "given_up_tenants": holders, "model": card.model.name}
+
+    return _run(begin, None, "index.begin_empty")
+
+
+def _run(
+    work: "Callable[[_Job], Awaitable[dict[str, object]]]", model: str | None, action: str
+) -> dict[str, object]:
     async def run() -> dict[str, object]:
         settings = load_settings()
         if model:
@@ -97,7 +125,11 @@ def _run(work: "Callable[[_Job], Awaitable[dict[str, object]]]", model: str | No
             async with lease(versions):
                 return await work(_Job(settings, stores, versions))
 
-    return asyncio.run(run())
+    with recorded(action, "documents") as change:
+        done = asyncio.run(run())
+        change.count = 1
+        change.details |= done
+    return done
 
 
 @dataclass(frozen=True)
@@ -112,10 +144,7 @@ class _Job:
 
     async def live(self) -> QdrantDocuments:
         """Open the live version on record, completing an interrupted switch of the alias."""
-        recorded = [version for version in await self.versions.all() if version.state is VersionState.LIVE]
-        if recorded:
-            await self.make_live(recorded[0].name)
-        live = await live_documents(self.stores.qdrant, self.alias, document_layout(self.settings))
+        live = await LiveIndex.of(self.settings, self.stores).open()
         if live is None:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
         return live
@@ -133,7 +162,13 @@ class _Job:
         return await documents_of(self.stores.qdrant, version.name, document_layout(self.settings))
 
     async def target(
-        self, live: QdrantDocuments, card: DocumentCard, shards: int | None, own: Mapping[Tenant, int]
+        self,
+        live: QdrantDocuments,
+        card: DocumentCard,
+        shards: int | None,
+        own: Mapping[Tenant, int],
+        *,
+        anew: bool,
     ) -> QdrantDocuments | None:
         """Return the version to fill, created or resumed; None if the live one already matches.
 
@@ -155,9 +190,10 @@ class _Job:
                     hint="continue with its model and shards, or cancel it with `--cancel`",
                 )
             return index
-        if (live.card, live.layout.shards, own_shards_now) == (card, layout.shards, own_shards_after):
+        is_same = (live.card, live.layout.shards, own_shards_now) == (card, layout.shards, own_shards_after)
+        if is_same and not anew:
             return None
-        name = await self._free_name(card)
+        name = await self.free_name(card)
         created = await create_documents(self.stores.qdrant, name, card, layout, model_source(self.settings))
         await make_own_shards(self.stores.qdrant, name, own_shards_after, layout.replicas)
         return created
@@ -195,7 +231,7 @@ class _Job:
     async def make_live(self, name: str) -> None:
         await make_documents_live(self.stores.qdrant, self.alias, name)
 
-    async def _free_name(self, card: DocumentCard) -> str:
+    async def free_name(self, card: DocumentCard) -> str:
         """Return an unused name: the fingerprint of the model, and a number for a second version of one model.
 
         Drop empty collections without a record: they are left over from a run that was killed early.

@@ -13,22 +13,24 @@ from typing import cast
 import uvicorn
 from fastapi import FastAPI
 
+from toolscript.core.breaker import Patience
 from toolscript.core.embedding.cache import CachedEmbedder
 from toolscript.core.embedding.scale import ModelScales
-from toolscript.core.errors import Unavailable
+from toolscript.core.errors import IndexUnavailable, ModelMismatch, SetupError, Unavailable
 from toolscript.core.retrieval.model import IndexCard, ModelCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings, read_alternative_names
 from toolscript.core.web.logs import configure_logs
-from toolscript.server.access import admin_access, full_path, open_sockets, trusted_proxy_options
+from toolscript.server.access import admin_access, full_path, open_sockets, public_scopes, trusted_proxy_options
 from toolscript.server.documents import cursor_secret, open_routes
 from toolscript.server.http_protocol import Connections, Server
 from toolscript.server.knowledge import open_knowledge
 from toolscript.server.observability import Observability, ids_for_logs, metrics_folder, open_observability
 from toolscript.server.processes import raise_gc_thresholds, run, run_in_processes
 from toolscript.server.search_log import keeping_search_log
+from toolscript.server.serve_worker import following_catalog
 from toolscript.server.settings import load_settings
-from toolscript.server.stores import Stores, open_embedder, open_stores, searching_embedder
+from toolscript.server.stores import Stores, open_embedder, open_stores, origin_if_known, searching_embedder
 from toolscript.server.tenancy import open_tenancy
 from toolscript.server.wiring import (
     Backends,
@@ -38,7 +40,7 @@ from toolscript.server.wiring import (
     skill_index_to_search,
     tool_search,
 )
-from toolscript.tools.indexing.versions import Readable, open_for_reading
+from toolscript.tools.indexing.versions import Readable, open_for_reading, open_later
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +55,7 @@ CACHED_QUERIES = 4096
 
 DOCUMENTS_HINT = "TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER turn them on"
 KNOWLEDGE_HINT = "TOOLSCRIPT_MONGO_URL turns it on"
+WORKER_HINT = "`toolscript worker` indexes the tools, or TOOLSCRIPT_SERVE_WORKER=true turns it on"
 WRITES_HINT = "TOOLSCRIPT_ADMIN_TOKEN or TOOLSCRIPT_SOCKET turns them on"
 
 
@@ -103,6 +106,8 @@ def log_what_is_served(settings: Settings, port: int) -> None:
     logger.info("starting at http://%s:%s", host, port)
     logger.info("documents: %s", "on" if documents else f"off; {DOCUMENTS_HINT}")
     logger.info("knowledge: %s", "on" if knowledge else f"off; {KNOWLEDGE_HINT}")
+    logger.info("worker: %s", "on" if settings.serve_worker else f"off; {WORKER_HINT}")
+    logger.info("public, without a token: %s", ", ".join(sorted(public_scopes(settings))) or "nothing")
     logger.info("writes over HTTP: %s", f"on, {' and '.join(by)}" if by else f"off; {WRITES_HINT}")
 
 
@@ -138,23 +143,24 @@ async def open_app(settings: Settings, common: SharedResources | None = None) ->
     """Open the HTTP API with all engines and models behind it."""
     common = common or SharedResources("", cursor_secret(settings))
     async with (
-        open_stores(settings, catalog_needed=False) as stores,
-        open_observability(settings, stores.pool, common.metrics) as observability,
+        open_stores(settings, catalog_needed=False, patience=Patience()) as plain,
+        open_observability(settings, plain.pool, common.metrics) as observability,
         open_embedder(settings, parallel=_cores(settings), headers=observability.headers) as embedder,
-        _open_tool_embedder(settings, stores, embedder) as of_tools,
-        open_tenancy(settings, stores.pool) as tenancy,
+        _open_tool_embedder(settings, plain, embedder) as of_tools,
+        open_tenancy(settings, plain.pool) as tenancy,
         admission_of(settings, observability).adapting() as admission,
+        following_catalog(settings, plain, of_tools, observability, admission.is_searching) as stores,
     ):
         cached, scales = _cache_of(observability), ModelScales()
         opened = await _open_indexes(settings, stores, of_tools, observability)
         scale = await scales.of(of_tools)
-        tools = tool_search(settings, cached(of_tools), opened, stores, observability, admission, scale)
+        tools = tool_search(settings, cached(of_tools), opened, stores, observability, scale)
         async with (
             open_routes(
                 settings, stores, tenancy, embedder, observability, common.cursor_secret, scales
             ) as documents,
             open_knowledge(settings, stores.qdrant, embedder, observability, cached, scales) as library,
-            observability.watching(stores, opened.items),
+            observability.watching(settings, stores, opened.items),
             keeping_search_log(settings, stores.searches),
         ):
             behind = Backends(stores, of_tools, opened, tools, documents, library)
@@ -181,7 +187,7 @@ def _cache_of(observability: Observability) -> Callable[[Embedder], Embedder]:
 
 @asynccontextmanager
 async def _open_tool_embedder(settings: Settings, stores: Stores, configured: Embedder) -> AsyncIterator[Embedder]:
-    origin = await stores.indexes.items.origin()
+    origin = await origin_if_known(stores.indexes.items, "tools")
     async with searching_embedder(origin, settings, configured, "tools", parallel=_cores(settings)) as own:
         yield own
 
@@ -189,7 +195,15 @@ async def _open_tool_embedder(settings: Settings, stores: Stores, configured: Em
 async def _open_indexes(
     settings: Settings, stores: Stores, embedder: Embedder, observability: Observability
 ) -> Readable:
-    opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
+    card = IndexCard(embedder.model)
+    try:
+        opened = await open_for_reading(stores.indexes, card)
+    except ModelMismatch:
+        raise
+    except (IndexUnavailable, SetupError) as error:
+        reason = f"{error.message}; {error.hint}"
+        logger.warning("tools cannot be searched yet", extra={"part": "index", "reason": reason})
+        opened = open_later(stores.indexes, card)
     await _warm_up(embedder)
     skills = observability.namespaced_index(opened.skills, "tools")
     return Readable(opened.items, skill_index_to_search(settings, stores, skills))

@@ -17,6 +17,7 @@ from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import EnhancedDescription, Skill
 from toolscript.core.values import OnProgress
+from toolscript.server.audit import recorded
 from toolscript.server.catalog_store import open_catalog_pool
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import CatalogStores, embedder_of, open_embedder, open_stores, text_model
@@ -41,7 +42,7 @@ from toolscript.tools.skills.management import (
     SkillManagement,
     all_skills,
 )
-from toolscript.tools.skills.proposing import Proposer, SkillNamer
+from toolscript.tools.skills.proposer import Proposer, SkillNamer
 
 if TYPE_CHECKING:
     from httpx2 import AsyncBaseTransport
@@ -115,8 +116,9 @@ def reclassify(*, skill_id: str | None, source: str | None, on_progress: OnProgr
             on_progress=on_progress,
         )
 
-    with open_skills() as ask:
-        return ask(run)
+    with recorded("skills.reclassify", skill_id or source or "all", None) as change, open_skills() as ask:
+        change.count = ask(run)
+    return change.count
 
 
 def rebuild_skills(only: Collection[str], *, on_progress: OnProgress) -> Rebuilt:
@@ -134,7 +136,7 @@ def rebuild_skills(only: Collection[str], *, on_progress: OnProgress) -> Rebuilt
 def propose_skills(
     *, namespace: str, is_dry_run: bool, on_progress: OnProgress
 ) -> tuple[list[Proposal], Submitted | None]:
-    """Propose changes of the taxonomy from the live index; put them into the queue unless it is a dry run."""
+    """Propose skills from the live index; put them into the queue unless it is a dry run."""
 
     async def run() -> tuple[list[Proposal], Submitted | None]:
         settings = load_settings()
@@ -146,7 +148,10 @@ def propose_skills(
                 return proposals, None
             return proposals, await stores.suggestions.submit(proposals, namespace)
 
-    return asyncio.run(run())
+    with recorded("skills.propose", namespace, namespace) as change:
+        proposals, submitted = asyncio.run(run())
+        change.count = submitted.added if submitted else 0
+    return proposals, submitted
 
 
 def describe_skills(*, namespace: str, on_progress: OnProgress) -> list[EnhancedDescription]:
@@ -157,7 +162,10 @@ def describe_skills(*, namespace: str, on_progress: OnProgress) -> list[Enhanced
         async with open_stores(settings) as stores, _open_names(settings) as names:
             return await Describer(stores.taxonomy, names).describe(namespace, on_progress)
 
-    return asyncio.run(run())
+    with recorded("skills.describe", namespace, namespace) as change:
+        described = asyncio.run(run())
+        change.count = len(described)
+    return described
 
 
 @asynccontextmanager

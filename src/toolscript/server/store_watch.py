@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,9 +25,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class StoreWatch:
+    """`count_documents` returns the number of documents, and that of tenants that hold some."""
+
     stores: Stores
     index: Index
     metrics: "StoreMetrics"
+    count_documents: Callable[[], Awaitable[tuple[int, int]]]
     pool_seconds: float = POOL_SECONDS
     stores_seconds: float = STORES_SECONDS
 
@@ -64,6 +67,14 @@ class StoreWatch:
         except (ToolscriptError, TimeoutError, StopIteration):
             self.metrics.unknown()
 
+    async def sample_documents(self) -> None:
+        """Update their counts apart from the others: either may fail alone."""
+        try:
+            async with asyncio.timeout(MAX_SECONDS):
+                self.metrics.documents(*await self.count_documents())
+        except (ToolscriptError, TimeoutError):
+            self.metrics.documents_unknown()
+
     async def _watch_pool(self) -> None:
         """Sample even if this process is never scraped: other processes of the server report for it."""
         while True:
@@ -74,6 +85,7 @@ class StoreWatch:
         while True:
             try:
                 await self.sample_stores()
+                await self.sample_documents()
             except Exception:
                 logger.exception("the stores cannot be watched")
             await asyncio.sleep(self.stores_seconds)

@@ -7,10 +7,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from toolscript.core.breaker import OF_COMMANDS, Patience
 from toolscript.core.embedding.download_failures import model_folder
 from toolscript.core.errors import (
     CatalogUnavailable,
     EmbedderUnavailable,
+    IndexUnavailable,
     ModelMismatch,
     ModelNotFound,
     ModelUnknown,
@@ -22,7 +24,7 @@ from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.connection import TIMEOUT_SECONDS, Qdrant, Tls, open_qdrant
 from toolscript.core.qdrant.layout import Layout
 from toolscript.core.retrieval.model import IndexOrigin, Matrix, ModelCard, Vector
-from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.ports import Embedder, Indexes
 from toolscript.core.settings.service import Settings
 from toolscript.tools.indexing.versions import IndexPair
 from toolscript.tools.ports import (
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 Product = Literal["tools", "documents", "knowledge"]
 
 TRIES = 3
+SHARE_OF_A_CALL = 0.5
 MODEL_HINT = (
     "let this machine reach the hub once, or set TOOLSCRIPT_EMBEDDING_MODEL to the folder of an ONNX model"
 )
@@ -93,13 +96,15 @@ class Stores(CatalogStores):
 
 
 @asynccontextmanager
-async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> AsyncIterator[Stores]:
+async def open_stores(
+    settings: Settings, *, catalog_needed: bool = True, patience: Patience = OF_COMMANDS
+) -> AsyncIterator[Stores]:
     """Open the stores. A catalog that is not needed may be down, but must not have another schema version."""
+    url = settings.postgres_url.get_secret_value()
     async with AsyncExitStack() as stack:
-        pool = await stack.enter_async_context(
-            open_pool(settings.postgres_url.get_secret_value(), size=settings.postgres_connections)
-        )
-        engine = await stack.enter_async_context(connect_qdrant(settings))
+        opening = open_pool(url, size=settings.postgres_connections, patience=patience)
+        pool = await stack.enter_async_context(opening)
+        engine = await stack.enter_async_context(connect_qdrant(settings, patience=patience))
         await _check_schema(pool, catalog_needed=catalog_needed)
         yield Stores(
             PostgresCatalog(pool, hold_changes=settings.hold_changes),
@@ -120,15 +125,24 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
 
 
 def connect_qdrant(
-    settings: Settings, timeout_seconds: float = TIMEOUT_SECONDS
+    settings: Settings, timeout_seconds: float = TIMEOUT_SECONDS, patience: Patience = OF_COMMANDS
 ) -> AbstractAsyncContextManager[Qdrant]:
+    """With the patience of commands a read may take as long as a write."""
+    is_serving = patience is not OF_COMMANDS
     return open_qdrant(
         settings.qdrant_url,
         settings.qdrant_grpc_port,
         api_key=settings.qdrant_api_key.get_secret_value(),
         tls=Tls(settings.qdrant_ca_file, settings.qdrant_client_certificate, settings.qdrant_client_key),
         timeout_seconds=timeout_seconds,
+        read_seconds=call_seconds(settings) if is_serving else timeout_seconds,
+        patience=patience,
     )
+
+
+def call_seconds(settings: Settings) -> float:
+    """Return the time limit of one call of a search, so that the rest of it goes on without."""
+    return settings.deadline_seconds * SHARE_OF_A_CALL
 
 
 def item_layout(settings: Settings) -> Layout:
@@ -240,6 +254,18 @@ def _with_our_hint(error: ModelNotFound, model: str) -> ModelNotFound:
     """Name the service's setting: a failed download has the hint of the gateway, which has options of its own."""
     is_download = model_folder(model) is None and not isinstance(error, ModelUnknown)
     return type(error)(error.message, hint=MODEL_HINT if is_download else error.hint, details=error.details)
+
+
+async def origin_if_known(indexes: Indexes, product: Product) -> IndexOrigin | None:
+    """Return the origin of the live index; None without one, or while the engine does not answer.
+
+    Then the configured model is assumed: if the index has another, searches fail until a restart.
+    """
+    try:
+        return await indexes.origin()
+    except IndexUnavailable as error:
+        logger.warning("the index is not known yet", extra={"part": product, "reason": error.message})
+        return None
 
 
 @asynccontextmanager

@@ -11,15 +11,18 @@ from shlex import quote
 from typing import TypeVar
 from urllib.parse import quote as quote_path
 
-from toolscript.core.errors import NotFound, SetupError
+from toolscript.core.audit import Counted
+from toolscript.core.errors import InvalidRequest, NotFound, SetupError
 from toolscript.core.items import Item, RefusedItem
 from toolscript.core.mcp_client.model import ServerSpec, ToolServers, without_server_output
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.postgres.pool import Pool
+from toolscript.core.taxonomy import Actor
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.read import ConfigPlace, left_out
 from toolscript.gateway.discovery import with_secrets
 from toolscript.gateway.settings import environment, load_gateway_settings, usual_data_dir
+from toolscript.server.audit import recorded
 from toolscript.server.catalog_store import open_catalog, open_catalog_pool
 from toolscript.server.settings import load_settings
 from toolscript.tools.catalog.files import count_lines, read_items
@@ -34,7 +37,7 @@ from toolscript.tools.catalog.items import (
     remove_source,
     source_of,
 )
-from toolscript.tools.catalog.jobs import JobRunner, Outcome
+from toolscript.tools.catalog.jobs import JobClient, JobRunner, Outcome
 from toolscript.tools.model.catalog import (
     CatalogItem,
     ChangeDetails,
@@ -51,6 +54,8 @@ from toolscript.tools.postgres.contents import PostgresCatalogContents
 T = TypeVar("T")
 WAIT_SECONDS = 30.0
 MAX_SOURCE = 500
+# In the audit.
+MAX_IDS_SHOWN = 50
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +73,10 @@ def sync_file(path: Path, *, source: str, prune: bool, namespace: str, on_progre
                 on_progress=on_progress,
             )
 
-    return asyncio.run(run())
+    with recorded("items.import", source, namespace) as change:
+        report = asyncio.run(run())
+        change.count = report.changes
+    return report
 
 
 def sync_servers(
@@ -86,7 +94,10 @@ def sync_servers(
             reports = await ServerSync(catalog.of(namespace), servers, prune, on_progress).once(wait_seconds)
             return sorted([*reports, *chosen.left_out], key=lambda report: report.server)
 
-    return asyncio.run(run())
+    with recorded("servers.sync", ", ".join(only) or "all", namespace) as change:
+        reports = asyncio.run(run())
+        change.count = _changes_of(reports)
+    return reports
 
 
 def watch_servers(
@@ -97,7 +108,12 @@ def watch_servers(
     namespace: str,
     on_report: Callable[[ServerReport], None],
 ) -> None:
-    """Sync whenever a server's list changes, until a signal stops it."""
+    """Sync whenever a server's list changes, until a signal stops it. What it changed in all is one entry."""
+    counted = Counted()
+
+    def recording_report(report: ServerReport) -> None:
+        counted.count += _changes_of([report])
+        on_report(report)
 
     async def run() -> None:
         chosen = choose_servers(_config_place(config), only)
@@ -105,14 +121,15 @@ def watch_servers(
             for report in chosen.left_out:
                 on_report(report)
             sync = ServerSync(catalog.of(namespace), servers, prune)
-            following = ContinuousSync(sync, on_report)
+            following = ContinuousSync(sync, recording_report)
             task = asyncio.ensure_future(following.run())
             for sign in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(sign, task.cancel)
             with suppress(asyncio.CancelledError):
                 await task
 
-    asyncio.run(run())
+    with recorded("servers.sync", ", ".join(only) or "all", namespace, counted=counted):
+        asyncio.run(run())
 
 
 def _config_place(explicit: str) -> ConfigPlace:
@@ -165,24 +182,39 @@ async def open_servers(specs: Sequence[ServerSpec]) -> AsyncIterator[ToolServers
 
 @dataclass(frozen=True)
 class SyncService:
-    """Runs sync jobs. `config_file` lists the servers that may be synced; empty for none."""
+    """Runs sync jobs. `config_file` lists the servers that may be synced; empty for none.
+
+    `max_items`: of a namespace, by imports; 0 for any number.
+    """
 
     catalog: Catalog
     jobs: SyncJobs
     runner: JobRunner
     config_file: str
     contents: CatalogContents
+    max_items: int = 0
 
-    def require_room(self) -> None:
-        self.runner.require_room()
+    def require_room(self, seen: Namespaces) -> None:
+        if seen is None:
+            self.runner.require_room()
+        else:
+            self.runner.require_room(next(iter(seen)) if len(seen) == 1 else None)
 
     async def take_items(
-        self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool, namespace: str
+        self,
+        source: str,
+        entries: Callable[[], Sequence[Item | RefusedItem]],
+        *,
+        prune: bool,
+        namespace: str,
+        by: Actor,
+        is_admin: bool,
     ) -> SyncJob:
         """Queue an import. `entries` runs on a thread when the job starts: parsing must not block searches."""
 
         async def work(on_progress: OnProgress) -> Outcome:
             items = await asyncio.to_thread(entries)
+            await self._require_room_for(items, source, namespace, prune=prune)
             report = await import_items(
                 self.catalog.of(namespace),
                 source,
@@ -193,11 +225,26 @@ class SyncService:
                 total=len(items),
                 on_progress=on_progress,
             )
-            return Outcome(asdict(report))
+            return Outcome(asdict(report), count=report.changes)
 
-        return await self.runner.submit(own_source(source), work, namespace)
+        client = JobClient(by, "items.import", is_admin=is_admin)
+        return await self.runner.submit(own_source(source), work, namespace, client)
 
-    async def start_server_sync(self, names: Sequence[str], namespace: str) -> SyncJob:
+    async def _require_room_for(
+        self, entries: Sequence[Item | RefusedItem], source: str, namespace: str, *, prune: bool
+    ) -> None:
+        """Raise where the namespace would have too many items. Imports at once may exceed the limit by theirs."""
+        if not self.max_items:
+            return
+        keys = {entry.key for entry in entries if isinstance(entry, Item)}
+        after = await self.contents.count_after(source, list(keys), namespace, prune=prune)
+        if after > self.max_items:
+            raise InvalidRequest(
+                f"the namespace {namespace!r} may have {self.max_items:,} items, and would have {after:,}",
+                hint="remove sources, or ask the operator to raise TOOLSCRIPT_MAX_ITEMS_PER_NAMESPACE",
+            )
+
+    async def start_server_sync(self, names: Sequence[str], namespace: str, by: Actor) -> SyncJob:
         if not self.config_file:
             raise SetupError(
                 "no MCP servers are configured for this service",
@@ -213,22 +260,23 @@ class SyncService:
                 taken = await sync.once(WAIT_SECONDS)
             # Jobs are public; the error output of a server is for its operator only.
             reports = [replace(report, failed=without_server_output(report.failed)) for report in taken]
-            return _outcome([*reports, *chosen.left_out])
+            return _outcome([*reports, *chosen.left_out], _changes_of(taken))
 
         servers_in_job = [*(spec.name for spec in chosen.specs), *(report.server for report in chosen.left_out)]
         sources = ", ".join(map(source_of, sorted(servers_in_job)))
-        return await self.runner.submit(sources[:MAX_SOURCE], work, namespace)
+        client = JobClient(by, "servers.sync", is_admin=True)
+        return await self.runner.submit(sources[:MAX_SOURCE], work, namespace, client)
 
-    async def remove_source(self, name: str, namespace: str) -> SyncJob:
+    async def remove_source(self, name: str, namespace: str, by: Actor, *, is_admin: bool) -> SyncJob:
         """Queue the removal of a source. That of a server comes back with its next sync."""
 
         async def work(on_progress: OnProgress) -> Outcome:
             removed = await remove_source(
                 self.contents, name, namespace, batch_size=GENTLE_BATCH, on_progress=on_progress
             )
-            return Outcome({"removed": removed})
+            return Outcome({"removed": removed}, count=removed)
 
-        return await self.runner.submit(name, work, namespace)
+        return await self.runner.submit(name, work, namespace, JobClient(by, "source.remove", is_admin=is_admin))
 
 
 def _removal(source: str, namespace: str) -> str:
@@ -241,11 +289,15 @@ def _path_of(source: str, namespace: str) -> str:
     return f"/api/v1/sources/{quote_path(source)}{query}"
 
 
-def _outcome(reports: Sequence[ServerReport]) -> Outcome:
+def _changes_of(reports: Sequence[ServerReport]) -> int:
+    return sum(report.taken.changes for report in reports if report.taken is not None)
+
+
+def _outcome(reports: Sequence[ServerReport], count: int) -> Outcome:
     ordered = sorted(reports, key=lambda report: report.server)
     failed = [report.server for report in ordered if report.failed]
     error = f"{len(failed)} of {len(ordered)} servers could not be synced: {', '.join(failed)}" if failed else None
-    return Outcome({"servers": [report.as_json() for report in ordered]}, error)
+    return Outcome({"servers": [report.as_json() for report in ordered]}, error, count)
 
 
 def list_changes(
@@ -275,9 +327,11 @@ def find_item_source(name: str, namespace: str) -> ItemSource | None:
 
 
 def remove_item_source(name: str, namespace: str, on_progress: OnProgress) -> int:
-    return _with_pool(
-        lambda pool: remove_source(PostgresCatalogContents(pool), name, namespace, on_progress=on_progress)
-    )
+    with recorded("source.remove", name, namespace) as change:
+        progress = change.following(on_progress)
+        return _with_pool(
+            lambda pool: remove_source(PostgresCatalogContents(pool), name, namespace, on_progress=progress)
+        )
 
 
 def list_items(*, after: int, limit: int, wanted: ItemFilter, namespaces: Namespaces) -> Sequence[CatalogItem]:
@@ -293,9 +347,12 @@ def remove_items(ids: Sequence[int]) -> int:
 
     async def remove(pool: Pool) -> int:
         contents = PostgresCatalogContents(pool)
-        return sum([await contents.remove(item_id) for item_id in dict.fromkeys(ids)])
+        for item_id in dict.fromkeys(ids):
+            change.count += await contents.remove(item_id)
+        return change.count
 
-    return _with_pool(remove)
+    with recorded("tool.remove", ", ".join(map(str, ids[:MAX_IDS_SHOWN]))) as change:
+        return _with_pool(remove)
 
 
 def _with_pool(action: Callable[[Pool], Awaitable[T]]) -> T:

@@ -23,6 +23,8 @@ MAX_LIMIT = 2**53
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHAPE = 'write {"plans": {"free": {"max_top_k": 20}}}; a limit that is left out, or null, is none'
 DEFAULT_PLAN = "default"
+# Without a file of plans: more than a tenant sends in earnest, and less than would take the service from others.
+USUAL_PLAN = Plan(DEFAULT_PLAN, requests_per_minute=6_000, concurrency=12)
 KEYS_HINT = "TOOLSCRIPT_JWT_KEYS names a JSON Web Key Set; `toolscript tenants keys DIR` makes one to try with"
 
 
@@ -82,6 +84,7 @@ def _plan(name: str, data: Mapping[str, object]) -> Plan:
         metadata_fields=None if fields is None else frozenset(cast("list[str]", fields)),
         max_documents=cast("int | None", data.get("max_documents")),
         requests_per_minute=cast("int | None", data.get("requests_per_minute")),
+        concurrency=cast("int | None", data.get("concurrency")),
     )
 
 
@@ -101,6 +104,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "metadata_fields": (_are_names, "is not a list of names of fields"),
     "max_documents": (_is_count(0), "is not a whole number of at least 0"),
     "requests_per_minute": (_is_count(1), "is not a whole number of at least 1"),
+    "concurrency": (_is_count(1), "is not a whole number of at least 1"),
 }
 
 
@@ -127,7 +131,7 @@ async def open_tenancy(settings: Settings, pool: Pool) -> AsyncIterator[Tenancy]
 
 
 def plans_of(settings: Settings) -> Mapping[str, Plan]:
-    return read_plans(Path(settings.plans).expanduser()) if settings.plans else {DEFAULT_PLAN: Plan(DEFAULT_PLAN)}
+    return read_plans(Path(settings.plans).expanduser()) if settings.plans else {DEFAULT_PLAN: USUAL_PLAN}
 
 
 def default_plan_of(settings: Settings, plans: Mapping[str, Plan]) -> Plan:

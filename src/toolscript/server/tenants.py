@@ -19,10 +19,11 @@ from toolscript.documents.model.document import document_key
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.ports import DocumentIndex, Tenants, TenantShards
 from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants, tenant_lock
-from toolscript.documents.qdrant.collection import QdrantDocuments, documents_of, live_documents
+from toolscript.documents.qdrant.collection import QdrantDocuments, documents_of
 from toolscript.documents.schemas import TenantShown
 from toolscript.documents.tenants import TenantExport, TenantList
-from toolscript.server.document_index import document_layout
+from toolscript.server.audit import recorded
+from toolscript.server.document_index import LiveIndex
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, open_stores
 from toolscript.server.tenancy import token_rules
@@ -54,7 +55,10 @@ def move_tenant(name: str, *, anew: bool, on_progress: OnProgress) -> dict[str, 
             passages = await opened.places.move_to_own_shard(tenant, on_progress, anew=anew)
             return {"tenant": name, "chunks": passages, "own_shard": True}
 
-    return asyncio.run(moved())
+    with recorded("tenant.move", name) as change:
+        done = asyncio.run(moved())
+        change.count = 1
+    return done
 
 
 def export_tenant(name: str, *, out: str, on_progress: OnProgress) -> dict[str, object]:
@@ -76,6 +80,16 @@ def export_tenant(name: str, *, out: str, on_progress: OnProgress) -> dict[str, 
 
 
 def erase_tenant(name: str, on_progress: OnProgress) -> dict[str, object]:
+    with recorded("tenant.erase", name) as change:
+        done = erase(name, change.following(on_progress))
+        change.details |= {"documents": done["documents"], "chunks": done["chunks"]}
+        change.count = int(str(done["documents"])) or int(bool(done["was_known"]))
+    return done
+
+
+def erase(name: str, on_progress: OnProgress) -> dict[str, object]:
+    """Erase, as a part of what another entry of the audit names."""
+
     async def erased() -> dict[str, object]:
         tenant = Tenant(name)
         async with _open() as opened, tenant_lock(opened.pool, tenant):
@@ -123,8 +137,7 @@ def tenant_token(
 async def _open() -> AsyncIterator[_Opened]:
     settings = load_settings()
     async with open_stores(settings) as stores:
-        layout = document_layout(settings)
-        index = await live_documents(stores.qdrant, settings.qdrant_documents_alias, layout)
+        index = await LiveIndex.of(settings, stores).open()
         if index is None:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
         yield _Opened(

@@ -3,23 +3,21 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
 
 from fastapi import FastAPI
 
-from toolscript.core.auth.model import Scope
 from toolscript.core.errors import SetupError
 from toolscript.core.health import CheckHealth
 from toolscript.core.retrieval.namespaced import NamespacedIndex
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.retrieval.verdict import CosineScale
-from toolscript.core.settings.service import Settings
+from toolscript.core.settings.service import Settings, listed
 from toolscript.core.web.admission import Admission, Limits
-from toolscript.core.web.auth import Identify
+from toolscript.core.web.clients import Clients
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.knowledge.http.routes import KnowledgeRoutes
 from toolscript.knowledge.search import KnowledgeSearch
-from toolscript.server.access import admin_access, api_access, public_scopes
+from toolscript.server.access import api_access
 from toolscript.server.app import create_app
 from toolscript.server.health import CachedHealth, HealthChecks, index_version_of, item_contents, skill_contents
 from toolscript.server.http_protocol import Draining
@@ -81,7 +79,7 @@ async def open_api(
     record = observability.record_tool_searches(Channel.MCP)
     catalog = CatalogDependencies(search, stores.catalog, stores.taxonomy, record)
     dependencies = ServiceDependencies(knowledge, catalog, behind.documents, search_type=settings.search_type)
-    skills = skill_management(stores, _already_open(behind.embedder))
+    skills, access = skill_management(stores, _already_open(behind.embedder)), api_access(settings)
     async with (
         open_mcp(settings, dependencies, identity, observability.mcp) as mcp_routes,
         JobRunner(stores.jobs).running() as runner,
@@ -90,12 +88,12 @@ async def open_api(
             search,
             refresh_copy_after_changes(skills, behind.opened.skills),
             stores.changes,
-            SyncService(stores.catalog, stores.jobs, runner, settings.sync_config, stores.contents),
+            _sync_service(settings, stores, runner),
             common.health(await _health(behind)),
-            access=api_access(settings),
+            access=access,
             documents=behind.documents,
             knowledge=KnowledgeRoutes(knowledge, identity, settings.search_type),
-            **_readers(settings, identity),
+            catalog_readers=identity,
             telemetry=observability.telemetry,
             admission=admission,
             search_type=settings.search_type,
@@ -103,8 +101,13 @@ async def open_api(
             searches=_searches(stores, observability),
         )
         app.router.routes.extend(mcp_routes)
-        observability.install(app, admin_access(settings))
+        observability.install(app, access.admin)
         yield app
+
+
+def _sync_service(settings: Settings, stores: CatalogStores, runner: JobRunner) -> SyncService:
+    limit = settings.max_items_per_namespace
+    return SyncService(stores.catalog, stores.jobs, runner, settings.sync_config, stores.contents, limit)
 
 
 def _searches(stores: CatalogStores, observability: Observability) -> SearchLogService:
@@ -118,7 +121,6 @@ def tool_search(
     opened: Readable,
     stores: CatalogStores,
     observability: Observability,
-    admission: Admission,
     scale: CosineScale | None = None,
 ) -> ToolSearch:
     return ToolSearch(
@@ -128,7 +130,6 @@ def tool_search(
         stores.catalog,
         deadline_seconds=settings.deadline_seconds,
         spans=observability.spans_of("tools"),
-        is_overloaded=admission.is_overloaded,
         scale=scale,
         curation=stores.curation,
     )
@@ -140,28 +141,19 @@ MAX_CONCURRENT_WRITES = 64
 MAX_CONCURRENT_MANAGING = 16
 # Longer than bursts, and shorter than the delay before an agent retries.
 MAX_QUEUE_SECONDS = 0.5
+# So many searches at the same moment are answered, each within the time that a search may take.
+BURST = 50
 
 
 def admission_of(settings: Settings, observability: Observability) -> Admission:
     on_refused = None if observability.metrics is None else observability.metrics.not_admitted
     return Admission(
-        Limits(settings.max_concurrent_searches, MAX_QUEUE_SECONDS),
+        Limits(settings.max_concurrent_searches, MAX_QUEUE_SECONDS, BURST, settings.deadline_seconds, shares=True),
         Limits(MAX_CONCURRENT_WRITES, MAX_QUEUE_SECONDS),
         Limits(MAX_CONCURRENT_MANAGING, MAX_QUEUE_SECONDS),
         on_refused,
+        Clients(listed(settings.trusted_proxies)),
     )
-
-
-class _Readers(TypedDict):
-    """Arguments of `create_app`: authenticates readers of a private catalog, rate-limits those of a public one."""
-
-    catalog_readers: Identify | None
-    searchers: Identify | None
-
-
-def _readers(settings: Settings, identity: Identify) -> _Readers:
-    is_public = Scope.TOOLS_READ in public_scopes(settings)
-    return {"catalog_readers": None if is_public else identity, "searchers": identity if is_public else None}
 
 
 async def _health(behind: Backends) -> HealthChecks:

@@ -31,7 +31,7 @@ def measured(stores: Stores, embedder: Embedder, metrics: "WorkerMetrics | None"
         return stores, embedder
     from toolscript.server.measured import CountedDirtySet, MeasuredEmbedder
 
-    counted = replace(stores, dirty=CountedDirtySet(stores.dirty, metrics))
+    counted = replace(stores, dirty=CountedDirtySet(stores.dirty, metrics.work))
     return counted, MeasuredEmbedder(embedder, metrics)
 
 

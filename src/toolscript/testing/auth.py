@@ -2,24 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from toolscript.core.auth.model import Anonymous, Budget, Plan, Principal, Tenant
-from toolscript.core.errors import Unauthorized
+from toolscript.core.auth.model import Anonymous, Budget, Plan, Tenant
 
 WINDOW_SECONDS = 60
-
-
-class MemoryTokenVerifier:
-    """Accepts these tokens and no others."""
-
-    def __init__(self, principals: Mapping[str, Principal]) -> None:
-        self._principals = principals
-
-    async def verify(self, token: str) -> Principal:
-        if token not in self._principals:
-            raise Unauthorized("the token is unknown", hint="use a token of this MemoryTokenVerifier")
-        return self._principals[token]
 
 
 class MemoryRequestBudget:

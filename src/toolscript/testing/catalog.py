@@ -11,7 +11,9 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
+from math import ceil
 
+from toolscript.core.audit import Change
 from toolscript.core.errors import NotFound
 from toolscript.core.items import Item, JsonObject, Schemas, StoredItem, StoreReport
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in, valid_namespace
@@ -160,6 +162,20 @@ class MemoryItemChanges:
         )
         return self._change(held.id)
 
+    def audit_removal(self, stored: StoredItem, source: str, actor: Actor) -> None:
+        self.audited.append(
+            AuditEntry(
+                datetime.now(UTC),
+                actor.name,
+                "tool.remove",
+                str(stored.id),
+                {"source": source},
+                stored.namespace,
+                actor.on_behalf_of,
+                1,
+            )
+        )
+
     def _become(self, change_id: int, change: ItemChange) -> None:
         row = self._rows[change_id]
         self._rows[change_id] = replace(row, details=replace(row.details, change=change))
@@ -257,11 +273,20 @@ class MemoryDirtySet:
             if row.free_at == LONG_AGO or row.free_at <= self._now()
         )
         abandoned = [entry for entry in free if rows[entry[1]].held_by is not None] if abandoned_first else []
-        taken = [id_ for _, id_ in (abandoned or free)[:limit]]
+        taken = [id_ for _, id_ in abandoned][:limit] or self._in_turns([id_ for _, id_ in free], limit)
         expired_leases = frozenset(id_ for id_ in taken if rows[id_].held_by is not None)
         for id_ in taken:
             rows[id_].held_by, rows[id_].free_at = token, self._now() + lease_seconds
         return Claim(token, {id_: rows[id_].version for id_ in taken}, expired_leases)
+
+    def _in_turns(self, ids: Sequence[int], limit: int) -> list[int]:
+        """Return an equal share of the items of each namespace."""
+        lines: dict[str, list[int]] = {}
+        for id_ in ids:
+            stored = self.stored(id_)
+            lines.setdefault(stored.namespace if stored else DEFAULT_NAMESPACE, []).append(id_)
+        share = ceil(limit / max(1, len(lines)))
+        return [id_ for line in lines.values() for id_ in line[:share]][:limit]
 
     @asynccontextmanager
     async def keep_lease(self, index_version: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
@@ -415,6 +440,9 @@ class MemoryCatalog:
             for item in await self.items(ids)
         }
 
+    async def removed(self, ids: Sequence[int]) -> frozenset[int]:
+        return frozenset(ids) - {item.id for item in await self.items(ids) if item.is_active}
+
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
         return self._page(after, limit)
 
@@ -486,9 +514,23 @@ class MemoryCatalogContents:
             raise unknown_item(item_id)
         return _catalog_item(*matching[0])
 
-    async def remove(self, item_id: int) -> bool:
+    async def count_after(
+        self, source: str, keys: Sequence[str], namespace: str = DEFAULT_NAMESPACE, *, prune: bool
+    ) -> int:
+        kept = [
+            item
+            for of, item in self._catalog.entries()
+            if item.is_active
+            and item.namespace == namespace
+            and not (of == source and (prune or item.item.key in keys))
+        ]
+        return len(kept) + len(keys)
+
+    async def remove(self, item_id: int, by: DecidedBy | None = None) -> bool:
         for source, item in self._catalog.entries():
             if item.id == item_id and seen_in(self.namespaces, item.namespace):
+                if by is not None and item.is_active:
+                    self._catalog.changes.audit_removal(item, source, valid_actor(by))
                 return await self._catalog.of(item.namespace).remove(source, [item.item.key]) == 1
         raise unknown_item(item_id)
 
@@ -528,6 +570,7 @@ class MemorySyncJobs:
         self._now = now
         self._ids = count(1)
         self._rows: dict[int, _JobRow] = {}
+        self.changes: dict[int, Change] = {}
         self.namespaces: Namespaces = None
 
     def within(self, namespaces: Namespaces) -> "MemorySyncJobs":
@@ -535,9 +578,11 @@ class MemorySyncJobs:
         view.namespaces = namespaces
         return view
 
-    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
+    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE, change: Change | None = None) -> SyncJob:
         now, place = datetime.now(UTC), valid_namespace(namespace)
         job = SyncJob(next(self._ids), JobState.QUEUED, source, now, namespace=place)
+        if change is not None:
+            self.changes[job.id] = change
         self._write(job)
         beside = [id_ for id_, row in self._rows.items() if row.job.namespace == place]
         for id_ in sorted(beside, reverse=True)[MAX_JOBS_KEPT:]:
@@ -554,8 +599,16 @@ class MemorySyncJobs:
                 self._change(job_progress.id, done=job_progress.done, total=job_progress.total)
 
     async def finish(
-        self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
+        self,
+        job_id: int,
+        state: JobState,
+        report: JsonObject | None = None,
+        error: str | None = None,
+        count: int = 0,
     ) -> None:
+        if job_id in self.changes:
+            details: dict[str, object] = {"job": job_id, "state": state}
+            self.changes[job_id] = replace(self.changes[job_id], count=count, details=details)
         self._change(job_id, state=state, report=report, error=error, finished_at=datetime.now(UTC))
 
     async def interrupt(self, job_ids: Sequence[int]) -> None:

@@ -1,18 +1,15 @@
 """In-memory documents, index versions, tenants and query log."""
 
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from operator import attrgetter
 
 import numpy as np
 
 from toolscript.core.auth.model import KnownTenant, Tenant
-from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.retrieval.model import Terms, Vector
 from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunk, Total
 from toolscript.core.text import TextChunk
@@ -21,16 +18,12 @@ from toolscript.documents.model.filters import NO_FILTERS, Filters, passes
 from toolscript.documents.model.points import (
     ChunkQuery,
     DocumentCard,
-    DocumentChange,
-    DocumentVersion,
-    FillPosition,
     FoundWithContent,
     HitContent,
     IndexedChunk,
     IndexedDocument,
     ReadContent,
     TermStatistics,
-    VersionState,
     no_content,
 )
 from toolscript.documents.model.query import LoggedQuery
@@ -174,97 +167,6 @@ def _best(chunks: list[FoundChunk] | None, limit: int) -> list[FoundChunk] | Non
     return None if chunks is None else sorted(chunks, key=lambda chunk: (-chunk.score, chunk.id))[:limit]
 
 
-class MemoryDocumentVersions:
-    """Waits for an open write without a limit: no writer is killed in memory."""
-
-    def __init__(self) -> None:
-        self._versions: dict[str, DocumentVersion] = {}
-        self._changes: dict[tuple[str, Tenant, DocumentKey], DocumentChange] = {}
-        self._open: dict[tuple[str, Tenant, DocumentKey], int] = {}
-        self._revisions = count(1)
-        self._lease = ("", 0.0)
-
-    async def all(self) -> Sequence[DocumentVersion]:
-        return list(self._versions.values())
-
-    async def begin(self, live: str, building: str) -> DocumentVersion:
-        expected = {live: VersionState.LIVE, building: VersionState.BUILDING}
-        for version in self._versions.values():
-            if expected.get(version.name) is not version.state:
-                raise Conflict(
-                    f"there is a version {version.name} of the documents' index already ({version.state})"
-                )
-        for name, state in expected.items():
-            self._versions.setdefault(name, DocumentVersion(name, state))
-        return self._versions[building]
-
-    async def advance(self, name: str, position: FillPosition) -> None:
-        self._versions[name] = replace(self._versions[name], position=position)
-
-    async def switch(self, name: str) -> None:
-        if name not in self._versions:
-            raise NotFound(f"no version {name} of the documents' index is known")
-        for version in self._versions.values():
-            state = VersionState.LIVE if version.name == name else VersionState.PREVIOUS
-            self._versions[version.name] = replace(version, state=state)
-
-    async def forget(self, name: str) -> None:
-        self._versions.pop(name, None)
-        if len(self._versions) == 1:
-            self._versions.clear()
-        self._changes = {key: change for key, change in self._changes.items() if change.target in self._versions}
-
-    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
-        if self._versions and self._versions[source].state is not VersionState.LIVE:
-            return False
-        for target in self._versions:
-            for key in keys if target != source else ():
-                self._record(target, source, tenant, key)
-                self._open[target, tenant, key] = self._open.get((target, tenant, key), 0) + 1
-        return True
-
-    async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
-        for target in self._versions:
-            for key in keys if target != source else ():
-                self._record(target, source, tenant, key)
-                self._open[target, tenant, key] = max(0, self._open.get((target, tenant, key), 0) - 1)
-
-    async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
-        ready = [
-            change for key, change in self._changes.items() if change.target == target and not self._open.get(key)
-        ]
-        return sorted(ready, key=lambda change: change.revision)[:limit]
-
-    async def marked(self, target: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, int]:
-        recorded = {key: self._changes.get((target, tenant, key)) for key in keys}
-        return {key: change.revision for key, change in recorded.items() if change is not None}
-
-    async def pending(self, target: str) -> int:
-        return sum(change.target == target for change in self._changes.values())
-
-    async def clear(self, changes: Sequence[DocumentChange]) -> None:
-        for change in changes:
-            key = (change.target, change.tenant, change.key)
-            recorded = self._changes.get(key)
-            if recorded is not None and recorded.revision == change.revision:
-                del self._changes[key]
-                self._open.pop(key, None)
-
-    async def hold(self, holder: str, seconds: float) -> bool:
-        held_by, expires_at = self._lease
-        if held_by not in ("", holder) and expires_at > time.monotonic():
-            return False
-        self._lease = (holder, time.monotonic() + seconds)
-        return True
-
-    async def release(self, holder: str) -> None:
-        if self._lease[0] == holder:
-            self._lease = ("", 0.0)
-
-    def _record(self, target: str, source: str, tenant: Tenant, key: DocumentKey) -> None:
-        self._changes[target, tenant, key] = DocumentChange(target, source, tenant, key, next(self._revisions))
-
-
 class MemoryTenantPlaces:
     """All tenants share one place."""
 
@@ -292,10 +194,24 @@ class MemoryTenants:
 
     def __init__(self, forget_queries: Callable[[Tenant], None] = lambda _: None) -> None:
         self._tenants: dict[str, KnownTenant] = {}
+        self._holders: set[str] = set()
         self._forget_queries = forget_queries
 
-    async def seen(self, tenant: Tenant) -> None:
+    async def seen(self, tenant: Tenant) -> bool:
         self._tenants.setdefault(tenant.name, KnownTenant(tenant, datetime.now(UTC).isoformat()))
+        return await self.holds(tenant)
+
+    async def holds(self, tenant: Tenant) -> bool:
+        return tenant.name in self._holders
+
+    async def note(self, tenant: Tenant, *, holds: bool) -> bool:
+        is_news = tenant.name in self._tenants and holds is not await self.holds(tenant)
+        if is_news:
+            self._holders ^= {tenant.name}
+        return is_news
+
+    async def holders(self, *, or_unknown: bool = False) -> int:  # noqa: ARG002 - all is known in memory
+        return len(self._holders)
 
     async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:
         return [self._tenants[name] for name in sorted(self._tenants) if name > after][:limit]
@@ -303,3 +219,4 @@ class MemoryTenants:
     async def forget(self, tenant: Tenant) -> None:
         self._forget_queries(tenant)
         self._tenants.pop(tenant.name, None)
+        self._holders.discard(tenant.name)

@@ -3,10 +3,9 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -32,7 +31,7 @@ from toolscript.core.retrieval.model import (
 )
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.spelling import WORD_FIELDS, Vocabulary
-from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
+from toolscript.core.retrieval.terms import terms_of_word, words_of
 
 Fact = str | int | float | bool
 
@@ -240,58 +239,3 @@ class HashEmbedder:
             generator = np.random.default_rng(int.from_bytes(seed, "little"))
             self._directions[term] = generator.standard_normal(self._card.dimensions).astype(np.float32)
         return self._directions[term]
-
-
-class WordReranker:
-    """Scores by shared stems. Counts the scored texts."""
-
-    def __init__(self, name: str = "words") -> None:
-        self._name = name
-        self.texts_scored = 0
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    async def scores(self, query: str, passages: Sequence[str]) -> Sequence[float]:
-        self.texts_scored += len(passages)
-        query_stems = _stems(query)
-        return [len(query_stems & _stems(passage)) / max(len(query_stems), 1) for passage in passages]
-
-
-def _stems(text: str) -> frozenset[int]:
-    return frozenset(terms_of_word(word)[0] for word in without_stop_words(words_of(text)))
-
-
-@dataclass
-class MemorySpan:
-    """`error` is the class of the exception that ended it, if any."""
-
-    name: str
-    facts: Mapping[str, Fact]
-    within: "MemorySpan | None"
-    error: str = ""
-    ended: bool = field(default=False)
-
-
-class MemorySpans:
-    def __init__(self) -> None:
-        self.spans: list[MemorySpan] = []
-        self._now: ContextVar[MemorySpan | None] = ContextVar("span", default=None)
-
-    def span(self, name: str, **facts: Fact) -> AbstractContextManager[None]:
-        return self._running(name, facts)
-
-    @contextmanager
-    def _running(self, name: str, facts: Mapping[str, Fact]) -> Iterator[None]:
-        span = MemorySpan(name, facts, self._now.get())
-        self.spans.append(span)
-        before = self._now.set(span)
-        try:
-            yield
-        except BaseException as error:
-            span.error = type(error).__name__
-            raise
-        finally:
-            self._now.reset(before)
-            span.ended = True

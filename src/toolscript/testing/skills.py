@@ -23,7 +23,6 @@ from toolscript.core.taxonomy import (
     EnhancedDescription,
     Member,
     ProposalKind,
-    ProposedChange,
     Skill,
     SkillEntry,
     SuggestedSkill,
@@ -33,7 +32,6 @@ from toolscript.core.taxonomy import (
 )
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
-from toolscript.testing.proposals import MOVED_AT_ONCE, MemoryMover, MemoryMoves, renamed
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.model.centroids import (
     Centroid,
@@ -45,24 +43,7 @@ from toolscript.tools.model.centroids import (
     rebuilt,
     sum_by_namespace,
 )
-from toolscript.tools.model.proposals import (
-    WEAK_CONFIDENCE,
-    WORKER,
-    EarlierProposal,
-    Move,
-    Observed,
-    Proposal,
-    SkillSizes,
-    Submitted,
-    by_stored_key,
-    fallback_of,
-    is_proposal,
-    needed_skills,
-    no_proposal,
-    not_accepted,
-    outdated,
-    reason_of,
-)
+from toolscript.tools.model.proposals import Observed, Proposal, Submitted, not_accepted
 from toolscript.tools.model.skills import (
     action_of,
     are_same,
@@ -128,13 +109,14 @@ class MemoryTaxonomy:
     async def add(self, skill: Skill, by: DecidedBy) -> SkillEntry:
         return self.add_now(skill, by)
 
-    def add_now(self, skill: Skill, by: DecidedBy) -> SkillEntry:
-        actor, skill = valid_actor(by), valid_skill(skill)
+    def add_now(self, skill: Skill, by: DecidedBy | None = None) -> SkillEntry:
+        skill = valid_skill(skill)
         if skill.id in self._kept:
             raise taken_skill(skill.id)
         now = datetime.now(UTC)
         self._kept[skill.id] = _Kept(skill, next(self._revisions), now, now)
-        self.write_audit(actor, "skill.add", skill.id, {"after": asdict(skill)})
+        if by is not None:
+            self.write_audit(valid_actor(by), "skill.add", skill.id, {"after": asdict(skill)})
         return self._entry(skill.id)
 
     async def change(self, skill: Skill, by: DecidedBy, instead_of: Skill | None = None) -> SkillEntry:
@@ -152,6 +134,16 @@ class MemoryTaxonomy:
 
     async def set_active(self, skill_id: str, by: DecidedBy, *, is_active: bool) -> None:
         await self.change(replace(self._kept[skill_id].skill, is_active=is_active), by)
+
+    def set_active_now(self, skill_id: str, *, is_active: bool) -> None:
+        """As a part of a decision, whose entry the audit has."""
+        kept = self._kept[skill_id]
+        self._kept[skill_id] = replace(
+            kept,
+            skill=replace(kept.skill, is_active=is_active),
+            revision=next(self._revisions),
+            updated_at=datetime.now(UTC),
+        )
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
         await self.find(skill_id)
@@ -313,13 +305,6 @@ class MemorySkillVectors:
         for row in (await self._rows(index_version)).values():
             row.point_version, row.version = 0, self._dirty.next_version()
 
-    async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
-        items = [item for item in self._counted.get(index_version, {}).values() if item.namespace == namespace]
-        sums = self.sums.get(index_version, {})
-        sizes = {key: centroid.members for key, centroid in sums.items() if centroid.members}
-        members = {key.skill_id: size for key, size in sizes.items() if key.namespace == namespace}
-        return SkillSizes(len(items), members, frozenset(key.skill_id for key in sizes))
-
     async def observed(
         self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE
     ) -> Sequence[Observed]:
@@ -381,7 +366,7 @@ def _without_schemas(item: Item) -> Item:
 class _Suggested:
     suggestion: Suggestion
     items: set[int] = field(default_factory=set)
-    moves: MemoryMoves = field(default_factory=MemoryMoves)
+    confidences: dict[int, float] = field(default_factory=dict)
 
 
 class MemorySuggestions:
@@ -414,20 +399,15 @@ class MemorySuggestions:
 
     async def find(self, suggestion_id: int) -> Suggestion:
         suggested = self._find(suggestion_id)
-        change = suggested.suggestion.change
-        if change is not None:
-            change = replace(change, is_moving=suggested.moves.position is not None)
         asked_by = min(len(self._active_items(suggested)), MAX_COUNTED)
-        return replace(suggested.suggestion, asked_by=asked_by, change=change)
+        return replace(suggested.suggestion, asked_by=asked_by)
 
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         return [id_ for id_ in self._active_items(self._find(suggestion_id)) if id_ > after][:limit]
 
     async def approve(self, suggestion_id: int, skill: Skill, by: DecidedBy) -> Suggestion:
         actor, suggested = valid_actor(by), self._pending(suggestion_id)
-        if suggested.suggestion.change is not None:
-            raise is_proposal(suggested.suggestion)
-        self._taxonomy.add_now(skill, actor)
+        self._taxonomy.add_now(skill)
         self._decide(suggested, SuggestionState.APPROVED, actor, skill.id)
         self._catalog.classify_again(suggested.items)
         return await self.find(suggestion_id)
@@ -439,8 +419,6 @@ class MemorySuggestions:
 
     async def merge(self, suggestion_id: int, into: str, by: DecidedBy) -> Suggestion:
         actor, suggested = valid_actor(by), self._pending(suggestion_id)
-        if suggested.suggestion.change is not None:
-            raise is_proposal(suggested.suggestion)
         if not (await self._taxonomy.find(into)).skill.is_active:
             raise inactive_skill(into)
         self._decide(suggested, SuggestionState.MERGED, actor, into)
@@ -448,164 +426,51 @@ class MemorySuggestions:
         return await self.find(suggestion_id)
 
     async def reclassify_more(self) -> int:
-        """Move the next page of a decided proposal. The decision about a suggestion reclassifies all its items."""
-        mover = MemoryMover(self._catalog, self._catalog.dirty, self._taxonomy.active())
-        waiting = [
-            one
-            for one in self._by_key.values()
-            if one.moves.position is not None
-            and not (one.moves.position == float("inf") and mover.has_dirty(one.moves))
-        ]
-        suggested = min(waiting, key=lambda one: one.suggestion.id, default=None)
-        return 0 if suggested is None else await self._move_page(suggested, mover)
-
-    async def _move_page(self, suggested: _Suggested, mover: MemoryMover) -> int:
-        moves, suggestion = suggested.moves, suggested.suggestion
-        change = suggestion.change or ProposedChange()
-        is_undone = suggestion.state is SuggestionState.UNDONE
-        if moves.position == float("inf"):
-            return await self._retire(suggested, mover, change, is_undone=is_undone)
-        ids = moves.next_ids()
-        if is_undone:
-            mover.restore(moves, change, ids)
-        else:
-            mover.move(moves, change, _reason(suggestion), ids)
-        moves.position = ids[-1] if len(ids) == MOVED_AT_ONCE else float("inf")
-        return max(1, len(ids))
-
-    async def _retire(
-        self, suggested: _Suggested, mover: MemoryMover, change: ProposedChange, *, is_undone: bool
-    ) -> int:
-        moves, namespace = suggested.moves, suggested.suggestion.namespace
-        left = sorted(skill.id for skill in change.creates) if is_undone else sorted(change.retires)
-        fallback = None if is_undone else fallback_of(change)
-        for skill_id in left:
-            loose, stays = mover.in_skill(skill_id, namespace)
-            if fallback is not None and loose:
-                if moved := self._move_latecomers(suggested, mover, change, loose[:MOVED_AT_ONCE]):
-                    return moved
-                continue
-            self._catalog.classify_again(loose)
-            if not stays:
-                await self._taxonomy.set_active(skill_id, WORKER, is_active=False)
-        moves.position = None
-        return 1
-
-    def _move_latecomers(
-        self, suggested: _Suggested, mover: MemoryMover, change: ProposedChange, ids: Sequence[int]
-    ) -> int:
-        target = str(fallback_of(change))
-        suggested.items.update(ids)
-        suggested.moves.moves |= {item_id: Move(item_id, (target,), (WEAK_CONFIDENCE,)) for item_id in ids}
-        return mover.move(suggested.moves, change, _reason(suggested.suggestion), ids)
+        """The decision about a suggestion reclassifies all its items."""
+        return 0
 
     async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
-        known = {key: one for (key, place), one in self._by_key.items() if place == namespace}
-        done = {
-            key: one.suggestion.id
-            for key, one in known.items()
-            if one.suggestion.state is SuggestionState.APPROVED
-            and one.suggestion.change is not None
-            and one.moves.position is None
+        known = {
+            key: one
+            for (key, place), one in self._by_key.items()
+            if place == namespace and one.suggestion.change is not None
         }
-        wanted = by_stored_key(proposals, done)
+        pending = {key for key, one in known.items() if one.suggestion.state is SuggestionState.PENDING}
+        wanted = {proposal.key: proposal for proposal in proposals}
         added = changed = 0
         for key, proposal in wanted.items():
-            if key in known and known[key].suggestion.state is not SuggestionState.PENDING:
-                continue
-            if self._put_proposal(proposal, namespace, known.get(key)):
-                added, changed = added + (key not in known), changed + (key in known)
-        gone = [
-            key
-            for key, one in known.items()
-            if one.suggestion.change and one.suggestion.state is SuggestionState.PENDING and key not in wanted
-        ]
-        for key in gone:
+            if key not in known or key in pending:
+                is_changed = self._put_proposal(proposal, namespace, known.get(key))
+                added, changed = added + (key not in known), changed + (key in known and is_changed)
+        for key in pending - wanted.keys():
             del self._by_key[key, namespace]
-        return Submitted(added, changed, len(gone))
+        return Submitted(added, changed, len(pending - wanted.keys()))
 
     def _put_proposal(self, proposal: Proposal, namespace: str, known: _Suggested | None) -> bool:
         """Store a proposal; return whether it is not what was stored before."""
-        suggested = SuggestedSkill(proposal.name, proposal.description)
-        change = _stored_change(proposal.change)
+        skill = proposal.skill
+        change = replace(proposal.change, evidence=json.loads(json.dumps(proposal.change.evidence)))
         if known is None:
-            now = datetime.now(UTC)
+            now, suggested = datetime.now(UTC), SuggestedSkill(skill.name, skill.description)
             new = Suggestion(next(self._ids), suggested, SuggestionState.PENDING, 0, now, namespace=namespace)
             known = self._by_key[proposal.key, namespace] = _Suggested(new)
-        before = known.suggestion, known.moves.moves
-        known.suggestion = replace(known.suggestion, suggested=suggested, kind=proposal.kind, change=change)
-        stored = {move.item_id: self._catalog.stored(move.item_id) for move in proposal.moves}
-        there = {item_id for item_id, item in stored.items() if item is not None and item.namespace == namespace}
-        known.moves = MemoryMoves({move.item_id: move for move in proposal.moves if move.item_id in there})
-        known.items = set(there)
-        return before != (known.suggestion, known.moves.moves)
-
-    async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:
-        states = (SuggestionState.PENDING, SuggestionState.REJECTED, SuggestionState.UNDONE)
-        rows = sorted(self._by_key.items(), key=lambda row: row[1].suggestion.id)
-        return [
-            EarlierProposal(
-                key,
-                one.suggestion.kind,
-                one.suggestion.state is not SuggestionState.PENDING,
-                one.suggestion.change.creates,
-                one.suggestion.change.retires,
-                _members(one),
-            )
-            for (key, place), one in rows
-            if one.suggestion.change is not None
-            and place == namespace
-            and (one.suggestion.state in states or one.moves.position is not None)
-        ]
-
-    async def accept(self, suggestion_id: int, by: DecidedBy, skill: Skill | None = None) -> Suggestion:
-        actor, suggested = valid_actor(by), self._pending(suggestion_id)
-        suggestion = suggested.suggestion
-        change, moves = suggestion.change, suggested.moves
-        if change is None:
-            raise no_proposal(suggestion)
-        self._require_current(suggestion, change)
-        if skill is not None and suggestion.kind is ProposalKind.NEW:
-            moves.moves = renamed(moves.moves, change.creates[0].id, skill.id)
-            change = replace(change, creates=(valid_skill(skill),))
-        for created in change.creates:
-            self._taxonomy.add_now(created, actor)
-        if suggestion.kind is ProposalKind.MERGE:
-            self._add_members(suggested, change.retires[0], str(fallback_of(change)))
-        suggested.suggestion = replace(suggestion, change=change)
-        created_id = next((created.id for created in change.creates), None)
-        self._decide(suggested, SuggestionState.APPROVED, actor, created_id)
-        moves.position = 0
-        return await self.find(suggestion_id)
-
-    def _require_current(self, suggestion: Suggestion, change: ProposedChange) -> None:
-        if missing := needed_skills(change) - self._taxonomy.active():
-            raise outdated(suggestion, f"skill {missing.pop()} is not active")
-        if suggestion.kind is ProposalKind.RETIRE and any(
-            stored.is_active and not set(change.retires).isdisjoint(stored.skill_ids)
-            for _, stored in self._catalog.entries()
-        ):
-            raise outdated(suggestion, f"skill {change.retires[0]} has items")
-
-    def _add_members(self, suggested: _Suggested, skill_id: str, target: str) -> None:
-        for _, stored in self._catalog.entries():
-            if stored.namespace != suggested.suggestion.namespace:
-                continue
-            for assignment in stored.assignments:
-                if assignment.skill_id == skill_id:
-                    move = Move(stored.id, (target,), (assignment.confidence,))
-                    suggested.moves.moves[stored.id] = move
-                    suggested.items.add(stored.id)
+        before = known.suggestion
+        suggested = SuggestedSkill(skill.name, skill.description)
+        known.suggestion = replace(before, suggested=suggested, kind=ProposalKind.NEW, change=change)
+        stored = {item_id: self._catalog.stored(item_id) for item_id in proposal.members}
+        known.items = {id_ for id_, item in stored.items() if item is not None and item.namespace == namespace}
+        known.confidences = {item_id: proposal.members[item_id] for item_id in known.items}
+        return before.change != change
 
     async def undo(self, suggestion_id: int, by: DecidedBy) -> Suggestion:
         actor, suggested = valid_actor(by), self._find(suggestion_id)
         suggestion = suggested.suggestion
         if suggestion.change is None or suggestion.state is not SuggestionState.APPROVED:
             raise not_accepted(suggestion)
-        for skill_id in suggestion.change.retires:
-            await self._taxonomy.set_active(skill_id, actor, is_active=True)
+        if suggestion.skill_id is not None:
+            self._taxonomy.set_active_now(suggestion.skill_id, is_active=False)
         suggested.suggestion = replace(suggestion, state=SuggestionState.UNDONE)
-        suggested.moves.position = 0
+        self._catalog.classify_again(suggested.items)
         details = {"name": suggestion.suggested.name, "asked_by": len(self._active_items(suggested))}
         self._taxonomy.write_audit(actor, "suggestion.undo", suggestion.id, details, suggestion.namespace)
         return await self.find(suggestion_id)
@@ -615,10 +480,9 @@ class MemorySuggestions:
         decided = [one for _, one in sorted(self._by_key.items()) if item_id in one.items]
         granting = (SuggestionState.APPROVED, SuggestionState.MERGED)
         return [
-            (one.suggestion.suggested, skill_id, confidence)
+            (one.suggestion.suggested, one.suggestion.skill_id, one.confidences.get(item_id, MIN_CONFIDENCE))
             for one in decided
-            if one.suggestion.state in granting
-            for skill_id, confidence in _granted_by(one, item_id)
+            if one.suggestion.state in granting and one.suggestion.skill_id is not None
         ]
 
     def ask(self, item: StoredItem, key: str, suggested: SuggestedSkill) -> Suggestion:
@@ -679,25 +543,6 @@ class MemorySuggestions:
             "skill_id": skill_id,
         }
         self._taxonomy.write_audit(actor, audit_action(state), before.id, details, before.namespace)
-
-
-def _members(suggested: _Suggested) -> dict[int, list[tuple[str, float]]]:
-    return {id_: move.skills for id_, move in sorted(suggested.moves.moves.items()) if id_ in suggested.items}
-
-
-def _granted_by(suggested: _Suggested, item_id: int) -> list[tuple[str, float]]:
-    if suggested.suggestion.change is not None:
-        return suggested.moves.moves[item_id].skills if item_id in suggested.moves.moves else []
-    skill_id = suggested.suggestion.skill_id
-    return [] if skill_id is None else [(skill_id, MIN_CONFIDENCE)]
-
-
-def _reason(suggestion: Suggestion) -> str:
-    return reason_of(suggestion.id, suggestion.suggested.name)
-
-
-def _stored_change(change: ProposedChange) -> ProposedChange:
-    return replace(change, evidence=json.loads(json.dumps(change.evidence)))
 
 
 class MemoryAssignments:

@@ -2,16 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from toolscript.core.retrieval.curation import NO_CURATION, CuratedRequest, Curation, Rule, Tool
-from toolscript.core.retrieval.deadline import Attempt, Deadline, IsOverloaded, never_overloaded
+from toolscript.core.retrieval.deadline import Attempt, Deadline
 from toolscript.core.retrieval.ports import Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request, parse_query
+from toolscript.core.retrieval.rewriting import default_rewriter
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.tools.model.answer import MatchedSkill, ToolHit
 from toolscript.tools.model.query import ToolQuery
@@ -38,9 +39,20 @@ class SearchContext:
     excluded: Mapping[Tool, Rule] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
 
+    @property
+    def read_as(self) -> str | None:
+        """The query as it was read, if that is not how it was typed."""
+        return None if self.request.text == self.query.text else self.request.text
+
+    def read(self, keeps: Callable[[str], bool]) -> "SearchContext":
+        """Return the context with the words that `keeps` holds for read as they are typed."""
+        if self.request.reading is None or self.request.text == self.query.text:
+            return self
+        return replace(self, request=parse_query(default_rewriter().read(self.query.text, keeps)))
+
     def corrected(self, corrections: Mapping[str, str]) -> "SearchContext":
         """Return the context with misspelt words of the request read as words of the catalog."""
-        request = parse_query(self.query.text, corrections)
+        request = parse_query(self.request.reading or self.query.text, corrections)
         return replace(self, request=request, steps=NO_CURATION.apply(request).steps)
 
     def curated(self, curation: Curation) -> "SearchContext":
@@ -63,11 +75,11 @@ class SearchContext:
         query: ToolQuery,
         deadline_seconds: float,
         spans: Spans = NO_SPANS,
-        is_overloaded: IsOverloaded = never_overloaded,
     ) -> "SearchContext":
         stages = Stages()
-        attempt = Attempt(Deadline(deadline_seconds), is_overloaded=is_overloaded)
-        request = parse_query(query.text)
+        attempt = Attempt(Deadline(deadline_seconds))
+        is_read = query.search_type is SearchType.HYBRID
+        request = parse_query(default_rewriter().read(query.text) if is_read else query.text)
         stages.end("ranking")
         return cls(query, request, attempt, stages, spans, NO_CURATION.apply(request).steps)
 

@@ -14,7 +14,7 @@ from toolscript.tools.context import SearchContext
 from toolscript.tools.item_stage import ScoredItem
 from toolscript.tools.model.answer import ToolHit
 from toolscript.tools.payload_cache import CachedPayload, PayloadCache, RevisionCache, Revisions
-from toolscript.tools.ports import Catalog
+from toolscript.tools.ports import ItemLookup
 
 # Schemas take more memory than payloads: a kilobyte of JSON is about ten of Python's objects. The cache has this
 # share of the entries that the one of payloads has, and large ones are not kept.
@@ -24,7 +24,7 @@ SHARE_OF_PAYLOADS, MAX_CACHED = 0.2, 4_096
 class SchemaCache(RevisionCache[Schemas]):
     part = Part.SCHEMAS
 
-    def __init__(self, catalog: Catalog, payloads: int) -> None:
+    def __init__(self, catalog: ItemLookup, payloads: int) -> None:
         super().__init__(int(SHARE_OF_PAYLOADS * payloads))
         self._catalog = catalog
 
@@ -38,7 +38,7 @@ class SchemaCache(RevisionCache[Schemas]):
 class HydrationStage:
     """`cache_size` is that of the payloads."""
 
-    def __init__(self, cache: PayloadCache, catalog: Catalog, cache_size: int) -> None:
+    def __init__(self, cache: PayloadCache, catalog: ItemLookup, cache_size: int) -> None:
         self._cache = cache
         self._schemas = SchemaCache(catalog, cache_size)
 

@@ -68,6 +68,15 @@ class ItemCandidates:
         retrieved = revisions_of(chain.from_iterable(hits for hits in hit_lists if hits))
         return {**dict.fromkeys(self.promoted, 0), **retrieved} if self.promoted else retrieved
 
+    def without(self, removed: Container[int]) -> "ItemCandidates":
+        """Return the candidates as if the index did not have the removed items."""
+
+        def kept(lists: CandidateLists | None) -> CandidateLists | None:
+            return None if lists is None else [_without(candidates, removed) for candidates in lists]
+
+        promoted = tuple(id_ for id_ in self.promoted if id_ not in removed)
+        return ItemCandidates(kept(self.direct), kept(self.routed), promoted)
+
     @property
     def directly(self) -> frozenset[int] | None:
         """Ids from the unfiltered search; None if there was no second, filtered one."""
@@ -244,7 +253,7 @@ class ItemStage:
             promoted = tuple(id_ for id_ in candidates.promoted if id_ in step.promoted)
             of_step = ItemCandidates(direct=[fused_step.whole], promoted=promoted)
             step_items, ranked_step = self._rerank(step.request, of_step, fused_step, features)
-            steps.append(RankedStep(step.request.text, step_items, ranked_step.good_match))
+            steps.append(RankedStep(step.request.typed, step_items, ranked_step.good_match))
         # If no payload could be read, no word is known to be missing.
         unmatched = ranking.unmatched if features else ()
         return RankedItems(items, ranking.good_match, unmatched, ranking, tuple(steps), ranking.fit)
@@ -286,7 +295,7 @@ class ItemStage:
         return fused[0] if len(fused) == 1 else fused[0].followed_by(fused[1])
 
 
-def _without(candidates: Candidates, excluded: Container[Tool]) -> Candidates:
+def _without(candidates: Candidates, excluded: Container[Tool] | Container[int]) -> Candidates:
     """Return the candidates as if the catalog did not have the excluded items."""
 
     def kept(hits: Sequence[Candidate] | None) -> Sequence[Candidate] | None:

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime
 from typing import Protocol
 
+from toolscript.core.audit import Change
 from toolscript.core.items import AssignedBy, Assignment, Item, JsonObject, Schemas, StoredItem, StoreReport
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.retrieval.curation import Rule
@@ -41,7 +42,7 @@ from toolscript.tools.model.catalog import (
 )
 from toolscript.tools.model.centroids import Counted, Rebuilt, SkillState
 from toolscript.tools.model.curation import StoredRule
-from toolscript.tools.model.proposals import EarlierProposal, Observed, Proposal, SkillSizes, Submitted
+from toolscript.tools.model.proposals import Observed, Proposal, Submitted
 from toolscript.tools.model.query import ToolQuery
 from toolscript.tools.model.search_log import GapReport, LoggedSearch, SearchFilter, SearchPosition
 
@@ -165,34 +166,18 @@ class Suggestions(Protocol):
         """Assign this active skill to the items that request the suggestion, now and later."""
 
     async def reclassify_more(self) -> int:
-        """Reclassify the next items of a decided suggestion, after those of the decision itself; 0 when done.
-
-        Items of an accepted proposal move to its skills, or back, a page at a time. A skill is retired when its
-        items have moved in every index, except those that a person assigned: then it stays.
-        """
+        """Reclassify the next items of a decided suggestion, after those of the decision itself; 0 when done."""
 
     async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
         """Put proposals into the queue, in place of the pending ones of this namespace; nothing else changes.
 
-        A proposal with the key of a pending one keeps its id. One with the key of a decided one is dropped, unless
-        that was approved and has moved its items.
-        """
-
-    async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:
-        """Return the proposals that are pending, rejected, undone, or approved with items that still move, with
-        their members, in order of id."""
-
-    async def accept(self, suggestion_id: int, by: DecidedBy, skill: Skill | None = None) -> Suggestion:
-        """Accept a proposal: add its skills. Its items keep theirs until `reclassify_more` moves them.
-
-        `skill` replaces the one of a `new` proposal. Raise Conflict when an id is taken, InvalidRequest for a
-        suggestion that is no proposal.
+        A proposal with the key of a pending one keeps its id. One with the key of a decided one is dropped.
         """
 
     async def undo(self, suggestion_id: int, by: DecidedBy) -> Suggestion:
-        """Undo an accepted proposal: retired skills come back at once, then the items get what they had.
+        """Undo an approved proposal: its skill is deactivated, and its items are classified again.
 
-        Items that a person assigned, or that changed since, stay as they are. Raise Conflict in another state.
+        Raise Conflict in another state.
         """
 
 
@@ -231,9 +216,6 @@ class SkillVectors(StaleSkills, Protocol):
     async def all_behind(self, index_version: int) -> None:
         """Mark every skill's point as out of date."""
 
-    async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
-        """Return the number of indexed items, and of those in each skill; and the skills used in any namespace."""
-
     async def observed(
         self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE
     ) -> Sequence[Observed]:
@@ -267,8 +249,16 @@ class CatalogContents(Protocol):
     async def find(self, item_id: int) -> CatalogItem:
         """Raise NotFound when there is none, or it was removed."""
 
-    async def remove(self, item_id: int) -> bool:
-        """Return False when it was removed before. Raise NotFound when it never existed."""
+    async def remove(self, item_id: int, by: DecidedBy | None = None) -> bool:
+        """Return False when it was removed before. Raise NotFound when it never existed.
+
+        `by` is whom the audit names; None: the caller writes the entry of all that it removes.
+        """
+
+    async def count_after(
+        self, source: str, keys: Sequence[str], namespace: str = DEFAULT_NAMESPACE, *, prune: bool
+    ) -> int:
+        """Return how many items the namespace has once this source has these, too; or these alone, by `prune`."""
 
 
 class ItemChanges(Protocol):
@@ -349,16 +339,26 @@ class SyncJobs(Protocol):
     def within(self, namespaces: Namespaces) -> "SyncJobs":
         """Return the jobs of these namespaces: any other one is unknown."""
 
-    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
-        """Add a queued job. Each namespace keeps only the latest MAX_JOBS_KEPT, and those that are open."""
+    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE, change: Change | None = None) -> SyncJob:
+        """Add a queued job, with its entry in the audit.
+
+        Each namespace keeps only the latest MAX_JOBS_KEPT, and those that are open.
+        """
 
     async def start(self, job_id: int) -> None: ...
     async def beat(self, progress: Sequence[JobProgress]) -> None:
         """Record heartbeat and progress of these jobs."""
 
     async def finish(
-        self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
-    ) -> None: ...
+        self,
+        job_id: int,
+        state: JobState,
+        report: JsonObject | None = None,
+        error: str | None = None,
+        count: int = 0,
+    ) -> None:
+        """Record the outcome; `count` are the items that the job changed."""
+
     async def interrupt(self, job_ids: Sequence[int]) -> None:
         """Mark those of these jobs that are open as interrupted."""
 
@@ -369,7 +369,15 @@ class SyncJobs(Protocol):
         """Return the latest first; fewer than `limit` only at the end."""
 
 
-class Catalog(Protocol):
+class ItemLookup(Protocol):
+    """What a search asks the catalog about the items that the index has found."""
+
+    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]: ...
+    async def removed(self, ids: Sequence[int]) -> frozenset[int]:
+        """Return those of the ids that no active item has: an index may still have a point of them."""
+
+
+class Catalog(ItemLookup, Protocol):
     """The items of record. A source belongs to one namespace; two namespaces may have sources of one name."""
 
     def of(self, namespace: str) -> "Catalog":
@@ -392,7 +400,6 @@ class Catalog(Protocol):
         """Remove these items of a source, where it has them; return how many."""
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]: ...
-    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]: ...
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
         """Return ids and versions of the next active items in order of id; fewer than `limit` only at the end."""
 
@@ -425,7 +432,10 @@ class DirtySet(Protocol):
     async def claim(
         self, index_version: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
     ) -> Claim:
-        """Lease dirty items. With `abandoned_first`, only items with expired leases, if there are any."""
+        """Lease dirty items, an equal share of each namespace that has some.
+
+        With `abandoned_first`, only items with expired leases, if there are any.
+        """
 
     def keep_lease(
         self, index_version: int, claim: Claim, lease_seconds: float

@@ -5,25 +5,25 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from toolscript.core.namespaces import ordered
 from toolscript.core.retrieval.cache import TtlCache
 from toolscript.core.retrieval.curation import NO_CURATION, Curation
-from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
+from toolscript.core.retrieval.deadline import Part
 from toolscript.core.retrieval.language import unknown_language_hint
 from toolscript.core.retrieval.model import Candidates, IndexQuery, Vector
 from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
-from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
+from toolscript.core.retrieval.ports import Embedder, GroupedEmbedder, IndexReader, IndexViews, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.rerank import STEP_HITS
 from toolscript.core.retrieval.spelling import Vocabulary, corrections_of
 from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.verdict import CosineScale
-from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights, as_guess
 from toolscript.tools.context import SearchContext, log_skills, log_tools, start_background
 from toolscript.tools.curation import CurationCopy
 from toolscript.tools.hydration import HydrationStage
@@ -49,7 +49,7 @@ from toolscript.tools.model.answer import (
 )
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 from toolscript.tools.payload_cache import CACHE_SIZE, PayloadCache
-from toolscript.tools.ports import Catalog, CurationRules
+from toolscript.tools.ports import CurationRules, ItemLookup
 from toolscript.tools.score_scale import count_reaching, reaches
 from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
 from toolscript.tools.why_not import Outcome, WhyNotExplainer
@@ -75,21 +75,18 @@ class ToolSearch:
         embedder: Embedder,
         index: IndexViews,
         skills: IndexViews,
-        catalog: Catalog,
+        catalog: ItemLookup,
         *,
         deadline_seconds: float = 10.0,
         weights: RankingWeights = DEFAULT_WEIGHTS,
         spans: Spans = NO_SPANS,
-        is_overloaded: IsOverloaded = never_overloaded,
         scale: CosineScale | None = None,
         curation: CurationRules | None = None,
     ) -> None:
         self._index = index
         self._skills = skills
         self._curation = curation
-        self._parts = SearchParts(
-            embedder, catalog, weights, weights.version, deadline_seconds, spans, is_overloaded, scale
-        )
+        self._parts = SearchParts(embedder, catalog, weights, weights.version, deadline_seconds, spans, scale)
         self._default = self._open(DEFAULT_ONLY, CACHE_SIZE)
         self._others = OrderedDict[tuple[str, ...], SearchWithin]()
 
@@ -121,7 +118,10 @@ class ToolSearch:
     def _open(self, namespaces: tuple[str, ...], cache_size: int) -> "SearchWithin":
         index, skills = self._index.within(namespaces), self._skills.within(namespaces)
         rules = None if self._curation is None else CurationCopy(self._curation, namespaces)
-        return SearchWithin(self._parts, index, skills, namespaces, cache_size, rules)
+        parts = self._parts
+        if isinstance(parts.embedder, GroupedEmbedder):
+            parts = replace(parts, embedder=parts.embedder.within(namespaces))
+        return SearchWithin(parts, index, skills, namespaces, cache_size, rules)
 
 
 @dataclass(frozen=True)
@@ -129,12 +129,11 @@ class SearchParts:
     """What the searches of all namespaces share."""
 
     embedder: Embedder
-    catalog: Catalog
+    catalog: ItemLookup
     weights: RankingWeights
     weights_version: str
     deadline_seconds: float
     spans: Spans
-    is_overloaded: IsOverloaded
     scale: CosineScale | None
 
 
@@ -157,10 +156,10 @@ class SearchWithin:
         self._rules = rules
         self._vocabularies = TtlCache[tuple[str, ...], Vocabulary](1, VOCABULARY_SECONDS)
         cache = PayloadCache(index, cache_size)
-        self._matching = SkillMatching(skills, index, cache, namespaces)
+        self._matching = SkillMatching(skills, index, namespaces)
         self._items = ItemStage(index, cache, parts.weights, parts.scale)
         self._details = HydrationStage(cache, parts.catalog, cache_size)
-        self._why_not = WhyNotExplainer(index)
+        self._why_not = WhyNotExplainer(index, parts.catalog)
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         context = await self._read(self._context(query), query.search_type)
@@ -168,11 +167,13 @@ class SearchWithin:
             vectors = await self._embed(context)
             context.stages.end("embedding")
             retrieval = await self._search(context, vectors, by_words)
+        retrieval = await self._without_removed(context, retrieval)
         ranked = await self._items.rank(context, retrieval.candidates)
         best = [scored for scored in ranked.items[: query.limit] if reaches(scored.score, query.threshold)]
         context.stages.end("ranking")
         answer = await self._answer(context, vectors, retrieval, ranked, best)
-        context.attempt.raise_if_overloaded(answer.hits or answer.near_misses)
+        found = answer.hits or answer.near_misses or answer.absence
+        context.attempt.require_found(found, Part.INDEX, Part.EMBEDDING)
         return answer
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
@@ -182,7 +183,7 @@ class SearchWithin:
         with start_background(self._skills_by_words(context, by)) as by_words:
             vectors = await self._embed(context)
             matched = await self._match(context, vectors, await by_words, query.limit, query.threshold)
-        context.attempt.raise_if_overloaded(matched)
+        context.attempt.require_found(matched, Part.SKILLS, Part.EMBEDDING)
         return SkillAnswer(
             matched[: query.limit],
             context.attempt.parts_failed,
@@ -197,13 +198,15 @@ class SearchWithin:
 
     def _context(self, query: ToolQuery) -> SearchContext:
         parts = self._parts
-        return SearchContext.now(query, parts.deadline_seconds, parts.spans, parts.is_overloaded)
+        return SearchContext.now(query, parts.deadline_seconds, parts.spans)
 
     async def _read(self, context: SearchContext, by: SearchType | None) -> SearchContext:
         """Apply the rules of people, and correct spelling. Literal mode (`semantic`) corrects nothing."""
         curation = NO_CURATION if self._rules is None else await self._rules.get(context.attempt)
-        if by is not SearchType.SEMANTIC and self._may_be_misspelt(context.query.text):
-            work = self._corrections(context.query.text, curation, by_words=by is SearchType.KEYWORD)
+        if curation.rules:
+            context = context.read(curation.is_about)
+        if by is not SearchType.SEMANTIC and self._may_be_misspelt(context.request.text):
+            work = self._corrections(context.request.text, curation, by_words=by is SearchType.KEYWORD)
             with context.spans.span("search.spelling"):
                 if corrections := await context.attempt.or_else(Part.SPELLING, work, {}):
                     context = context.corrected(corrections)
@@ -265,6 +268,16 @@ class SearchWithin:
         context.stages.end("engine")
         return retrieval
 
+    async def _without_removed(self, context: SearchContext, retrieval: RetrievalResult) -> RetrievalResult:
+        """Leave out what the catalog has removed: a worker takes it out of the index a little later."""
+        if not (ids := list(retrieval.candidates.revisions)):
+            return retrieval
+        nothing = frozenset[int]()
+        with context.spans.span("search.removed"):
+            removed = await context.attempt.or_else(Part.CATALOG, self._parts.catalog.removed(ids), nothing)
+        context.stages.end("engine")
+        return replace(retrieval, candidates=retrieval.candidates.without(removed)) if removed else retrieval
+
     async def _search_by_skills(
         self, context: SearchContext, vectors: Vectors, by_words: "asyncio.Task[SkillsOfItems]"
     ) -> RetrievalResult:
@@ -312,9 +325,9 @@ class SearchWithin:
         ranked: RankedItems,
         best: Sequence[ScoredItem],
     ) -> ToolAnswer:
-        query, scored_items = context.query, best or ranked.items[:NEAR_MISSES]
-        of_steps = [_best_of_step(step, query) for step in ranked.steps]
-        with_schemas = query.include_schemas and bool(best or any(of_steps))
+        query, scored_items = context.query, best or _guesses(ranked)
+        of_steps = [_best_of_step(step, query) or _guesses(step) for step in ranked.steps]
+        with_schemas = query.include_schemas and bool(best or any(_best_of_step(s, query) for s in ranked.steps))
         hits, *step_hits = await self._details.hits(
             context, [scored_items, *of_steps], retrieval.candidates.revisions, schemas=with_schemas
         )
@@ -333,7 +346,7 @@ class SearchWithin:
             good_match=ranked.good_match and bool(best),
             fit=ranked.fit,
             unmatched=ranked.unmatched,
-            steps=tuple(map(_tool_step, ranked.steps, step_hits)),
+            steps=tuple(_tool_step(*step, query) for step in zip(ranked.steps, step_hits, strict=True)),
             strategy_used=retrieval.strategy,
             skills=retrieval.skills,
             skill_ids_used=retrieval.skill_ids_used,
@@ -343,6 +356,7 @@ class SearchWithin:
             rules=context.rules if query.explain else None,
             hint=self._hint(ranked, found=bool(best)),
             corrected=context.request.corrections,
+            read_as=context.read_as,
         )
 
     def _hint(self, ranked: RankedItems, *, found: bool) -> str | None:
@@ -361,8 +375,23 @@ def _best_of_step(step: RankedStep, query: ToolQuery) -> list[ScoredItem]:
     return [scored for scored in first if reaches(scored.score, query.threshold)]
 
 
-def _tool_step(step: RankedStep, hits: tuple[ToolHit, ...]) -> ToolStep:
-    return ToolStep(step.query, hits, step.good_match and bool(hits))
+def _guesses(ranked: RankedItems | RankedStep) -> Sequence[ScoredItem]:
+    """Return the nearest items where none reaches the threshold. Even what fits is a guess then, by its confidence
+    as well."""
+    nearest = ranked.items[:NEAR_MISSES]
+    if not ranked.good_match:
+        return nearest
+    return [
+        scored if scored.confidence is None else scored._replace(confidence=as_guess(scored.confidence))
+        for scored in nearest
+    ]
+
+
+def _tool_step(step: RankedStep, hits: tuple[ToolHit, ...], query: ToolQuery) -> ToolStep:
+    """Return the step with its hits, or with guesses where none reaches the threshold."""
+    if _best_of_step(step, query):
+        return ToolStep(step.query, hits, step.good_match and bool(hits))
+    return ToolStep(step.query, (), good_match=False, near_misses=hits)
 
 
 def _timings(stages: Stages) -> Timings:

@@ -1,7 +1,7 @@
 """The skill stage: selects the skills that a query is routed to.
 
 By vector: the skills with the nearest centroids that reach the threshold. By words: the skills that together cover
-the items with the best BM25 scores. Vectors alone are wrong too often: docs/why.md.
+the items with the best BM25 scores. Vectors alone are wrong too often, and so are words alone: docs/why.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,17 @@ from toolscript.core.retrieval.ports import IndexReader
 from toolscript.core.retrieval.request import Request
 from toolscript.core.taxonomy import skill_point_id
 from toolscript.tools.model.answer import MatchedBy, MatchedSkill
-from toolscript.tools.payload_cache import CachedPayloads, PayloadCache, revisions_of
+from toolscript.tools.payload_cache import CachedPayloads, PayloadCache, revisions_of, skills_of
 from toolscript.tools.score_scale import reaches
 
 MAX_SKILLS = 8
 MIN_BY_WORDS = 3
 MORE_BY_STEP = 1
 WORD_HITS = 10
+# Of the threshold: skills that share words with the request, and are all further from it, match nothing.
+NEAR_SHARE = 0.75
 SKILL_FIELDS = ("id", "name", "description", "tool_count", "is_active")
+SKILLS_OF_ITEM = ("skill_ids",)
 ACTIVE = Condition("is_active", (True,))
 
 SkillsOfItems = Sequence[tuple[str, ...]]
@@ -34,34 +37,41 @@ class SkillMatching:
         self,
         skills: IndexReader,
         items: IndexReader,
-        cache: PayloadCache,
         namespaces: Sequence[str] = (DEFAULT_NAMESPACE,),
     ) -> None:
         self._skills = skills
         self._items = items
-        self._cache = cache
         self._namespaces = namespaces
         self._skill_cache = PayloadCache(skills)
 
     async def by_words(self, request: Request, where: Where) -> SkillsOfItems:
         """Return the skills of each of the best items of the sparse retriever, by the whole request and by each
-        sub-query. Needs no vector."""
-        asks = [IndexQuery(terms=part.terms, where=where, limit=WORD_HITS) for part in request.parts]
+        sub-query. Needs no vector. Their payloads come along: a second call would be one more in a row."""
+        asks = [
+            IndexQuery(terms=part.terms, where=where, limit=WORD_HITS, fields=SKILLS_OF_ITEM)
+            for part in request.parts
+        ]
         hits = [hit for candidates in await self._items.search_all(asks) for hit in candidates.words or ()]
-        read = await self._cache.read(revisions_of(hits))
-        return [read[id_].skill_ids for id_ in dict.fromkeys(hit.id for hit in hits) if id_ in read]
+        return list({hit.id: skills_of(hit.fields) for hit in hits}.values())
 
     async def match(
         self, vector: Vector | None, word_matches: SkillsOfItems, limit: int, threshold: float, steps: int = 0
     ) -> tuple[MatchedSkill, ...]:
-        """Return at most `limit` skills by vector, then those by words that are missing."""
+        """Return at most `limit` skills by vector, then those by words that are missing.
+
+        Where all of them are far, none matches: they would only lock the items of all others out. Without a vector
+        nobody knows how near they are.
+        """
         named = tuple(dict.fromkeys(skill for skills in word_matches for skill in skills))
         near, by_words = await self._search(vector, named, limit, threshold)
         if len(self._namespaces) > 1:
             near, by_words = await self._joined(near, limit), await self._joined(by_words, len(by_words))
         active = [[skill for skill in skills if skill in by_words] for skills in word_matches]
         covered = covering(active, already=near, maximum=room_for_words(len(near), steps))
-        return (*near.values(), *(by_words[skill] for skill in covered))
+        matched = (*near.values(), *(by_words[skill] for skill in covered))
+        if vector is None or any(reaches(skill.score or 0.0, NEAR_SHARE * threshold) for skill in matched):
+            return matched
+        return ()
 
     async def _search(
         self, vector: Vector | None, named: Sequence[str], limit: int, threshold: float

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolscript.core.items import ItemKind, tool_id
-from toolscript.core.retrieval.deadline import Part
+from toolscript.core.retrieval.deadline import Attempt, Part
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER
 from toolscript.core.retrieval.model import Candidate, Candidates, Fields, IndexQuery, Vector
 from toolscript.core.retrieval.ports import IndexReader
@@ -14,6 +14,7 @@ from toolscript.tools.item_stage import RankedItems, RetrievalResult
 from toolscript.tools.model.answer import AbsenceReason, Explanation, ToolHit, WhyNotAnswer
 from toolscript.tools.model.query import Strategy
 from toolscript.tools.payload_cache import skills_of
+from toolscript.tools.ports import ItemLookup
 from toolscript.tools.score_scale import reaches
 
 NAMED_FIELDS = ("server", "name", "type", "skill_ids")
@@ -83,12 +84,13 @@ class _Match:
 
 
 class WhyNotExplainer:
-    def __init__(self, index: IndexReader) -> None:
+    def __init__(self, index: IndexReader, catalog: ItemLookup) -> None:
         self._index = index
+        self._catalog = catalog
 
     async def of(self, outcome: Outcome) -> WhyNotAnswer:
         query, attempt = outcome.context.query, outcome.context.attempt
-        match = await attempt.or_else(Part.INDEX, self._find(query.about, query.kind), None)
+        match = await attempt.or_else(Part.INDEX, self._find(query.about, query.kind, attempt), None)
         if match is None or not outcome.retrieval.candidates.anything:
             return WhyNotAnswer(query.about, AbsenceReason.NOTHING_SEARCHED, NOT_SEARCHED)
         if match.item is None:
@@ -109,22 +111,30 @@ class WhyNotExplainer:
             others=match.alternatives,
         )
 
-    async def _find(self, about: str, kind: ItemKind | None) -> _Match:
+    async def _find(self, about: str, kind: ItemKind | None, attempt: Attempt) -> _Match:
         """Find an item by id or by displayed name; a name is searched among the items that share its words.
 
         Among items of the same name, prefer one of the requested kind.
         """
         if _is_id(about):
-            payloads = await self._index.fields([int(about)], NAMED_FIELDS)
+            ids = [int(about)]
+            removed = await self._removed(ids, attempt)
+            payloads = {} if removed else await self._index.fields(ids, NAMED_FIELDS)
             return _Match(next(iter(payloads.items()), None))
         ask = IndexQuery(
             terms=query_terms(about.replace("__", " ")), limit=CANDIDATES_PER_RETRIEVER, fields=NAMED_FIELDS
         )
-        hits = (await self._index.search(ask)).words or ()
+        found = (await self._index.search(ask)).words or ()
+        removed = await self._removed([hit.id for hit in found], attempt)
+        hits = [hit for hit in found if hit.id not in removed]
         same_name = [hit for hit in hits if about in {_name(hit.fields), str(hit.fields["name"])}]
         match = min(same_name, key=lambda hit: kind is not None and hit.fields["type"] != kind.value, default=None)
         alternatives = tuple(_name(hit.fields) for hit in same_name or hits if hit is not match)[:NEAREST]
         return _Match(None if match is None else (match.id, match.fields), alternatives)
+
+    async def _removed(self, ids: Sequence[int], attempt: Attempt) -> frozenset[int]:
+        nothing = frozenset[int]()
+        return await attempt.or_else(Part.CATALOG, self._catalog.removed(ids), nothing)
 
     async def _explain(self, outcome: Outcome, id_: int, skill_ids: Sequence[str]) -> Explanation:
         """Explain the item; if it is no candidate, with the scores that the retrievers give it."""

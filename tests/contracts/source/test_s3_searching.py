@@ -87,11 +87,18 @@ async def test_skills_by_vector_are_the_nearest_three_that_reach_the_threshold(s
 async def test_by_default_sparse_search_adds_skills_and_in_literal_mode_it_does_not(
     searched: World,
 ) -> None:
-    default = await searched.search(EXAMPLE, skill_threshold=0.99)
-    assert by_vector(default) == []
-    assert CALENDAR in ids(by_words(default))
-    literal = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.99)
-    assert literal["matched_skills"] == []
+    request: dict[str, Any] = {"query": "mail the meeting to John", "skill_limit": 1, "skill_threshold": 0.1}
+    default = await searched.search(**request)
+    literal = await searched.search(**request, search_type="semantic")
+    assert len(by_vector(default)) == 1
+    assert by_words(default)
+    assert (len(literal["matched_skills"]), by_words(literal)) == (1, [])
+
+
+@pytest.mark.states("S3-033", "S3-128", "S3-208")
+async def test_by_default_words_do_not_route_to_skills_that_are_far(searched: World) -> None:
+    answer = await searched.search(EXAMPLE, skill_threshold=0.99)
+    assert (answer["matched_skills"], answer["metadata"]["skill_ids_used"]) == ([], None)
 
 
 @pytest.mark.states("S3-035", "S3-129", "S3-137")

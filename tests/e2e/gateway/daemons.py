@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tests.e2e.commands import command
 from tests.e2e.gateway.machines import Machine, is_alive, mcp_server, new_machine, until
-from toolscript.gateway.discovery import RunningFile, RunningGateway
+from toolscript.gateway.discovery import RunningFile
+from toolscript.gateway.record import RunningGateway
 
 
 @dataclass(frozen=True)

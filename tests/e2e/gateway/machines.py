@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import httpx
 
 from tests.e2e.commands import command, environment, run_in
-from tests.e2e.terminals import in_a_terminal
+from tests.e2e.terminals import in_a_terminal, run_watched
 
 ROOT = Path(__file__).parents[3]
 WAIT_SECONDS = 60.0
@@ -161,6 +161,15 @@ class Machine:
             timeout=WAIT_SECONDS,
             check=False,
         )
+        assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
+        return done
+
+    def by_person(
+        self, *arguments: str, code: int = 0, standard_input: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command in a person's terminal; without one, what they decide is refused."""
+        whole = self.whole_environment()
+        done = run_watched(whole, self.project, *arguments, standard_input=standard_input)
         assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
         return done
 

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import anyio
 from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.e2e.commands import command
-from tests.e2e.gateway.machines import Gateway, Machine
+from tests.e2e.gateway.machines import WAIT_SECONDS, Gateway, Machine
 from toolscript.gateway.model import DEFAULT_LIMIT
 
 
@@ -103,6 +104,14 @@ class Mcp:
         """Search with the limit of the other interfaces: the default over MCP is five."""
         data = [await self._data("search_tools", {"query": query, "limit": DEFAULT_LIMIT}) for query in queries]
         return [Answer(_found(item["results"], "tool"), item["total"], item["semantic"]) for item in data]
+
+    async def until_model(self, name: str) -> None:
+        """Wait for the model of the machine: a gateway that was just started answers by the built-in one."""
+        with anyio.fail_after(WAIT_SECONDS):
+            answer = await self._data("search_tools", {"query": "anything"})
+            while answer["model"] != name:
+                await anyio.sleep(0.1)
+                answer = await self._data("search_tools", {"query": "anything"})
 
     async def types(self, *tools: str) -> str:
         return str((await self._data("describe_tool", {"tools": [*tools], "format": "types"}))["types"])

@@ -8,7 +8,7 @@ from tests.e2e.gateway.scenarios import scenario
 pytestmark = pytest.mark.requirement("TS-003")
 
 # Dense retrieval prefers the calendar, sparse retrieval the weather ("city").
-QUERY = "cancel my appointment in the city"
+QUERY = "scrap my appointment in the city"
 DELETE, FORECAST = "calendar__delete_event", "weather__get_forecast"
 
 Found = list[tuple[str, float]]

@@ -32,7 +32,7 @@ def rugpull(machine: Machine, what: str, calls: int = 1) -> Mapping[str, object]
 def trusted_project(machine: Machine, servers: Mapping[str, object]) -> Path:
     path = machine.project / ".toolscript.json"
     path.write_text(json.dumps({"mcpServers": servers}), "utf-8")
-    machine.run("trust", "--yes")
+    machine.by_person("trust", "--yes")
     return path
 
 
@@ -76,7 +76,7 @@ def test_a_rug_pull_of_a_projects_server_is_held(machine: Machine, what: str) ->
     assert_held(machine, what)
 
 
-@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("what", ["description", "name"])
 def test_a_rug_pull_of_a_remote_server_is_held(machine: Machine, what: str) -> None:
     with remote(machine, what) as url:
         machine.configure({"notes": {"url": url}})
@@ -85,7 +85,7 @@ def test_a_rug_pull_of_a_remote_server_is_held(machine: Machine, what: str) -> N
         assert_held(machine, what)
 
 
-@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("what", ["description", "name"])
 def test_a_rug_pull_of_a_persons_own_server_is_shown_and_not_held(machine: Machine, what: str) -> None:
     machine.configure(rugpull(machine, what))
     machine.run("list-tools")
@@ -109,7 +109,7 @@ def test_a_person_sees_the_difference_and_approves_exactly_it(machine: Machine) 
     refused = machine.run("review", "approve", READ, code=2).stderr
     assert "there is no terminal to ask in" in refused
     assert "--yes" not in refused
-    machine.run("review", "approve", READ, "--yes")
+    machine.by_person("review", "approve", READ, "--yes")
     assert machine.run("review", "list", code=1).stdout == "everything that your servers offer is approved\n"
     machine.run("call", READ)
 
@@ -119,7 +119,7 @@ def test_a_rejected_tool_stays_out_and_says_so(machine: Machine) -> None:
     machine.run("list-tools")
     machine.run("call", READ)
     machine.run("list-tools", "--refresh")
-    machine.run("review", "reject", "--server", "notes", "--yes")
+    machine.by_person("review", "reject", "--server", "notes", "--yes")
     assert [entry["toolId"] for entry in machine.json("list-tools")["tools"]] == [LIST]
     assert "its user rejected it" in machine.run("call", READ, code=2).stderr
 
@@ -189,11 +189,11 @@ def test_an_approval_of_another_process_reaches_a_running_gateway(machine: Machi
         machine.run("list-tools", "--refresh")
         with machine.gateway() as gateway:
             until(lambda: gateway.tool_names() == {LIST}, "the change is held")
-            machine.run("review", "approve", "--all", "--yes", "--alone")
+            machine.by_person("review", "approve", "--all", "--yes", "--alone")
             until(lambda: gateway.tool_names() == {READ, LIST}, "the approved tool")
 
 
-@pytest.mark.parametrize("restarts", [20, pytest.param(1_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("restarts", [5, pytest.param(1_000, marks=pytest.mark.nightly)])
 def test_restarts_of_a_server_that_did_not_change_hold_nothing(machine: Machine, restarts: int) -> None:
     """Its listing is written differently at each start."""
     starts = machine.folder / "starts"

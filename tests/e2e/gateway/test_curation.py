@@ -16,7 +16,7 @@ TOOLS = [
     tool("hub", "merge_pull_request", "Merge a pull request"),
     tool("booking", "buy_ticket", "Buy a ticket for a train"),
 ]
-TICKET = "open a ticket about the crash"
+TICKET = "a ticket for a train after the crash"
 ALL = {"hub__create_issue", "hub__merge_pull_request", "booking__buy_ticket"}
 
 
@@ -89,9 +89,11 @@ def test_the_commands_add_list_and_remove_rules_of_a_running_gateway(living: tup
     machine, gateway = living
     curate(machine, [])
     until_first(gateway, "booking__buy_ticket")
-    added = machine.here().json("curation", "promote", "hub__create_issue", "ticket crash")["added"]
-    machine.here().run("curation", "synonym", "PR", "pull request", "--mutual")
-    machine.here().run("curation", "never", "booking__buy_ticket", "crash")
+    added = json.loads(
+        machine.by_person("curation", "promote", "hub__create_issue", "ticket crash", "--json").stdout
+    )["added"]
+    machine.by_person("curation", "synonym", "PR", "pull request", "--mutual")
+    machine.by_person("curation", "never", "booking__buy_ticket", "crash")
     until(lambda: "never for" in machine.here().run("search", TICKET, "--explain").stderr, "the last rule")
     listed = machine.here().json("curation", "list")["rules"]
     assert listed[0] == {"number": 1, **added}
@@ -99,6 +101,6 @@ def test_the_commands_add_list_and_remove_rules_of_a_running_gateway(living: tup
     explained = machine.here().run("search", TICKET, "--explain")
     assert "rule: booking__buy_ticket is never for `crash`" in explained.stderr
     for _ in listed:
-        machine.here().run("curation", "remove", "1")
+        machine.by_person("curation", "remove", "1")
     until_first(gateway, "booking__buy_ticket")
     assert json.loads(machine.config.read_text("utf-8"))["curation"] == []

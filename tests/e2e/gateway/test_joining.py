@@ -77,7 +77,7 @@ def test_a_project_with_its_own_servers_uses_the_gateway_for_all(living: tuple[M
     file = machine.project / ".toolscript.json"
     file.write_text(json.dumps({"mcpServers": {"its": mcp_server("plain")}}), "utf-8")
     try:
-        machine.here().run("trust", "--yes")
+        machine.by_person("trust", "--yes")
         # The tool of both is one hit, a little after the second server has answered.
         until(lambda: "(also " in search(machine), "the tool of both servers")
         assert gateway.server("its") == {}

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from tests.e2e.commands import command
 from tests.e2e.gateway.caches import card_of, embeddings_of, meaning, vector_of
 from tests.e2e.gateway.catalogs import catalog_servers, tool, write_catalog
 from tests.e2e.gateway.machines import Machine, until
@@ -170,12 +172,36 @@ def test_a_chosen_built_in_model_gives_the_semantic_score_of_literal_mode(files:
 
 @scenario("Force GPU acceleration via environment")
 @pytest.mark.skipif(has_a_gpu, reason="there is a GPU here")
-@pytest.mark.parametrize("command", [("search", "read a file"), ("gateway", "start", "--port", "0"), ("mcp",)])
+@pytest.mark.parametrize("command", [("search", "read a file"), ("gateway", "start", "--port", "0")])
 @pytest.mark.states("S1-135")
 def test_a_requested_gpu_that_is_missing_is_an_error(files: Machine, command: tuple[str, ...]) -> None:
     done = files.here().also(TOOLSCRIPT_SEARCH_DEVICE="gpu").run(*command, code=2)
     assert "error: a GPU is required" in done.stderr
     assert "TOOLSCRIPT_SEARCH_DEVICE=auto" in done.stderr
+
+
+@pytest.mark.skipif(has_a_gpu, reason="there is a GPU here")
+@pytest.mark.states("S1-135")
+def test_an_mcp_client_is_told_that_nothing_runs_and_the_person_that_a_gpu_is_missing(files: Machine) -> None:
+    machine = files.also(TOOLSCRIPT_SEARCH_DEVICE="gpu")
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search_tools"}}
+    with subprocess.Popen(
+        command("mcp"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=machine.whole_environment(),
+        cwd=machine.project,
+        text=True,
+    ) as pipe:
+        assert pipe.stdin is not None
+        assert pipe.stdout is not None
+        pipe.stdin.write(json.dumps(asked) + "\n")
+        pipe.stdin.flush()
+        assert "no gateway could be started" in pipe.stdout.readline()
+        _, errors = pipe.communicate()
+    assert "a GPU is required" in errors
+    assert "TOOLSCRIPT_SEARCH_DEVICE=auto" in errors
 
 
 @scenario("Disable GPU acceleration via environment")

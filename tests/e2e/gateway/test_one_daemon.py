@@ -1,6 +1,7 @@
 """Commands, clients and programs join one gateway, which the first of them starts."""
 
 import json
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +80,15 @@ def test_without_a_folder_that_can_be_written_a_command_works_alone(home: Home, 
     assert home.daemons() == []
 
 
+def test_a_table_that_cannot_be_read_is_named_and_no_gateway_is_taken_to_run(home: Home) -> None:
+    home.machine.data.mkdir(exist_ok=True)
+    (home.machine.data / "rewriting.toml").write_text("[phrases", "utf-8")
+    done = home.machine.run("search", "note that something was done", code=2)
+    assert "rewriting.toml: the table of rewritings cannot be read" in done.stderr
+    assert "does not answer" not in done.stderr
+    assert home.running() is None
+
+
 def test_a_model_that_a_command_names_starts_no_gateway(home: Home) -> None:
     done = home.machine.without("TOOLSCRIPT_SEARCH_MODEL").run("search", "note something", "--model", "none")
     assert "own__note" in done.stdout
@@ -101,7 +111,8 @@ async def test_clients_of_mcp_share_the_gateway_and_its_servers(home: Home) -> N
         one = await first.call("own__note", {"id": "1"})
         two = await second.call("own__note", {"id": "2"})
     assert json.loads(one.text)["pid"] == json.loads(two.text)["pid"]
-    assert len(home.daemons()) == 1
+    # Both may have started one: the slower one ends by itself.
+    until(lambda: len(home.daemons()) == 1, "the end of the other gateway")
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.nightly)])
@@ -132,7 +143,7 @@ def test_commands_at_the_same_instant_start_one_gateway(home: Home) -> None:
 def test_a_projects_servers_belong_to_its_clients_alone(home: Home) -> None:
     home.machine.run("search", "note")
     project_of(home.machine, {"secret": home.server("reveal")})
-    home.machine.run("trust", "--yes")
+    home.machine.by_person("trust", "--yes")
     assert {server["name"] for server in home.machine.json("list-servers")["servers"]} == {"own", "secret"}
     called = home.machine.json("call", "secret__reveal", '{"id": "inside"}')
     assert not called["isError"]
@@ -147,7 +158,7 @@ def test_a_projects_servers_belong_to_its_clients_alone(home: Home) -> None:
 
 def test_the_persons_own_servers_run_once_for_all_projects(home: Home) -> None:
     project_of(home.machine, {"secret": home.server("reveal")})
-    home.machine.run("trust", "--yes")
+    home.machine.by_person("trust", "--yes")
     home.machine.run("call", "own__note", '{"id": "1"}')
     in_folder(home.machine, "elsewhere").run("call", "own__note", '{"id": "2"}')
     pids = {entry["pid"] for entry in home.diary.entries() if entry["event"] == "call"}
@@ -166,14 +177,14 @@ def test_the_gateway_starts_nothing_of_a_file_that_is_not_trusted(home: Home) ->
     [secret] = [server for server in servers if server["name"] == "secret"]
     assert "not trusted" in secret["error"]
     assert home.diary.calls() == {}
-    home.machine.run("trust", "--yes")
+    home.machine.by_person("trust", "--yes")
     until(lambda: "reveal" in home.machine.here().run("list-tools").stdout, "the servers of the trusted file")
 
 
 def test_variables_of_a_projects_file_have_the_values_of_its_client(home: Home) -> None:
     home.machine.run("search", "note")
     project_of(home.machine, {"secret": {**home.server("reveal"), "env": {"KEY": "${PROJECT_KEY}"}}})
-    home.machine.run("trust", "--yes")
+    home.machine.by_person("trust", "--yes")
     for value in ("one", "two"):
         called = home.machine.also(PROJECT_KEY=value).json("call", "secret__reveal")
         assert json.loads(called["content"][0]["text"])["env"]["KEY"] == value
@@ -194,7 +205,7 @@ def test_an_explicit_config_is_a_workspace_of_its_own(home: Home, tmp_path: Path
 def test_env_prints_the_address_of_the_folders_servers(home: Home) -> None:
     home.machine.run("search", "note")
     project_of(home.machine, {"secret": home.server("reveal")})
-    home.machine.run("trust", "--yes")
+    home.machine.by_person("trust", "--yes")
     env = home.machine.json("gateway", "env")
     assert "/w/" in env["url"]
     done = home.machine.also(TOOLSCRIPT_GATEWAY_URL=env["url"]).run("call", "secret__reveal", '{"id": "1"}')
@@ -216,3 +227,15 @@ def _get(url: str, token: str, path: str) -> str:
     answer = httpx.get(url + path, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60)
     assert answer.status_code == 200, answer.text
     return answer.text
+
+
+def test_the_folder_and_the_log_of_a_gateway_are_for_its_user_alone(home: Home) -> None:
+    data = home.machine.data
+    data.mkdir(mode=0o755)
+    (data / "gateway.log").touch(0o644)
+    home.machine.run("list-servers")
+    home.ready()
+    found = {path.relative_to(data): path for path in (data, *data.rglob("*"))}
+    assert {Path(), Path("gateway.log"), Path("run")} <= found.keys()
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    assert stat.S_IMODE((data / "gateway.log").stat().st_mode) == 0o600

@@ -15,7 +15,7 @@ from tests.e2e.gateway.machines import ROOT, is_alive, until
 from tests.e2e.gateway.surfaces import mcp_over_stdio
 from tests.e2e.gateway.test_killed_daemon import call
 from toolscript.core.version import __version__
-from toolscript.gateway.discovery import RunningGateway, is_older
+from toolscript.gateway.record import RunningGateway, is_older
 
 pytestmark = [pytest.mark.requirement("GW-001"), pytest.mark.slow]
 

@@ -297,16 +297,18 @@ def test_a_person_confirms_on_a_terminal_and_a_script_says_so(machine: Machine, 
     refused = machine.run("call", "risky__destructive_0", code=2)
     assert "to make the call in a terminal" in refused.stderr
     assert "--yes" not in refused.stderr
-    assert "did destructive_0" in machine.run("call", "risky__destructive_0", "--yes").stdout
+    assert "did destructive_0" in machine.by_person("call", "risky__destructive_0", "--yes").stdout
     seen = machine.on_a_terminal("call", "risky__unannotated_0", answer="y\n")
     assert "a person must allow this call of risky__unannotated_0 (destructive: it claims nothing)" in seen
     assert risky.calls()[before:] == ["destructive_0", "unannotated_0"]
 
 
-def test_a_program_confirms_over_http_and_limits_the_risk(machine: Machine, risky: Server) -> None:
+def test_a_program_with_the_persons_token_confirms_over_http_and_limits_the_risk(
+    machine: Machine, risky: Server
+) -> None:
     configured(machine, risky, [*ASK_TO_DESTROY, {"tools": "risky__write_0", "do": "deny"}])
     before = len(risky.calls())
-    with machine.gateway() as gateway:
+    with machine.also(TOOLSCRIPT_GATEWAY_TOKEN="of-the-person").gateway() as gateway:
         ready(gateway)
         made = gateway.ask("/tools/risky__destructive_0?confirm=true", "POST", json={})
         assert made.status_code == 200, made.text
@@ -415,7 +417,6 @@ def test_no_request_leads_past_the_rules_to_one_server(denying: Gateway, risky: 
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     answer = denying.ask("/mcp/risky", "POST", content=body, headers=headers)
     assert "did read_0" not in answer.text
-    assert "denies this call" in answer.text or answer.status_code == 422 or answer.json() == []
     assert risky.calls()[before:] == []
 
 

@@ -78,10 +78,10 @@ def test_an_unsupported_task_is_no_good_match_and_the_unmatched_words_are_named(
 
 def test_the_parts_of_a_confidence_are_returned_on_request(gateway: Gateway) -> None:
     parts = gateway.search("read file contents", explain=1)["results"][0]["parts"]
-    assert {*parts} == {"semantic", "words", "fuzzy", "boost", "matched", "contributions"}
+    assert {*parts} == {"semantic", "words", "fuzzy", "boost", "matched", "probability", "contributions"}
     assert parts["semantic"] > 0.3
     assert parts["contributions"]["meaning"] > 0
-    assert {"word": "file", "field": "name"} in parts["matched"]
+    assert {"word": "file", "field": "name", "read_as": ""} in parts["matched"]
 
 
 def test_health_and_servers_report_the_state_of_each_server(gateway: Gateway) -> None:

@@ -163,7 +163,7 @@ def test_commands_that_are_given_an_address_show_the_token_of_that_gateway_alone
     owned: tuple[Machine, Gateway],
 ) -> None:
     """The token is not sent to an address of another process."""
-    from toolscript.gateway.discovery import token_at
+    from toolscript.gateway.record import token_at
 
     machine, gateway = owned
     run = machine.data / "run"

@@ -55,21 +55,21 @@ def test_a_secret_reaches_a_running_server_and_leaves_it_again(machine: Machine)
         needs = status(gateway, "leaky", "failed")["error"]
         assert "needs the secret" in needs
         assert "toolscript secrets set" in needs
-        machine.run("secrets", "set", "ARGUMENT", standard_input=ARGUMENT)
-        machine.run("secrets", "set", "TOKEN", standard_input=f"{TOKEN}\n")
+        machine.by_person("secrets", "set", "ARGUMENT", standard_input=ARGUMENT)
+        machine.by_person("secrets", "set", "TOKEN", standard_input=f"{TOKEN}\n")
         status(gateway, "leaky", "ready")
         before = length(gateway)
         assert before == len(f"Bearer {TOKEN} {ARGUMENT}")
-        machine.run("secrets", "set", "TOKEN", standard_input=f"{TOKEN}, which is longer now\n")
+        machine.by_person("secrets", "set", "TOKEN", standard_input=f"{TOKEN}, which is longer now\n")
         until(lambda: length(gateway) > before, "the new value")
-        machine.run("secrets", "remove", "TOKEN")
+        machine.by_person("secrets", "remove", "TOKEN")
         assert "needs the secret TOKEN" in status(gateway, "leaky", "failed")["error"]
 
 
 def test_nothing_that_the_gateway_shows_or_writes_has_a_secret(machine: Machine) -> None:
     machine = machine.also(TOOLSCRIPT_GATEWAY_ACTIVITY="arguments")
-    machine.run("secrets", "set", "ARGUMENT", standard_input=ARGUMENT)
-    machine.run("secrets", "set", "TOKEN", standard_input=TOKEN)
+    machine.by_person("secrets", "set", "ARGUMENT", standard_input=ARGUMENT)
+    machine.by_person("secrets", "set", "TOKEN", standard_input=TOKEN)
     machine.configure({"leaky": leaky(), "dies": leaky("dies"), "noisy": leaky("noisy")})
     outputs = [machine.run("secrets", "list", "--json").stdout]
     with machine.gateway() as gateway:
@@ -80,7 +80,9 @@ def test_nothing_that_the_gateway_shows_or_writes_has_a_secret(machine: Machine)
         outputs += [str(gateway.search("token"))]
         outputs += [output_of(machine, *words) for words in (("list-servers",), ("activity",))]
     outputs += [output_of(machine, "doctor", "--json")]
-    assert all("***" in output for output in outputs if "'dies'" in output or '"dies"' in output)
+    # What servers said is for people, and masked there too.
+    outputs += [machine.on_a_terminal("doctor", code=2)]
+    assert "***" in outputs[-1]
     assert [canary for canary in CANARIES if canary[:12] in "".join(outputs)] == []
     assert files_with_canaries(machine) == [machine.data / "secrets" / "secrets.json"]
 
@@ -100,14 +102,14 @@ def files_with_canaries(machine: Machine) -> list[Path]:
 
 
 def test_a_projects_file_gets_a_secret_once_a_person_trusts_it(machine: Machine) -> None:
-    machine.run("secrets", "set", "TOKEN", standard_input=TOKEN)
+    machine.by_person("secrets", "set", "TOKEN", standard_input=TOKEN)
     seen = machine.folder / "seen"
     words = ["-c", f"import os; open({str(seen)!r}, 'w').write(os.environ['TOKEN'])"]
     entry = {"command": "python3", "args": words, "env": {"TOKEN": "${keyring:TOKEN}"}}
     (machine.project / ".toolscript.json").write_text(json.dumps({"mcpServers": {"project": entry}}), "utf-8")
     machine.run("list-servers", "--alone", code=1)
     assert not seen.exists()
-    assert "your secrets TOKEN" in machine.run("trust", "--yes").stderr
+    assert "your secrets TOKEN" in machine.by_person("trust", "--yes").stderr
     machine.run("list-servers", "--alone", code=1)
     assert seen.read_text("utf-8") == TOKEN
 
@@ -125,20 +127,20 @@ def test_a_person_types_a_secret_unseen(machine: Machine) -> None:
 def test_the_commands_say_what_there_is_and_what_to_do(machine: Machine) -> None:
     place = str(machine.data / "secrets" / "secrets.json")
     assert machine.json("secrets", "list", code=1) == {"secrets": []}
-    machine.run("secrets", "set", "B", standard_input="x\r\n")
-    done = machine.run("secrets", "set", "A.b-c", standard_input="two\nlines\n")
+    machine.by_person("secrets", "set", "B", standard_input="x\r\n")
+    done = machine.by_person("secrets", "set", "A.b-c", standard_input="two\nlines\n")
     assert "${keyring:A.b-c}" in done.stderr
     assert machine.json("secrets", "list") == {
         "secrets": [{"name": "A.b-c", "place": place}, {"name": "B", "place": place}]
     }
     assert json.loads(Path(place).read_text("utf-8")) == {"B": "x", "A.b-c": "two\nlines"}
-    assert machine.json("secrets", "remove", "B") == {"removed": "B"}
-    assert "`toolscript secrets list`" in machine.run("secrets", "remove", "B", code=2).stderr
+    assert machine.by_person("secrets", "remove", "B").stdout == "removed B\n"
+    assert "`toolscript secrets list`" in machine.by_person("secrets", "remove", "B", code=2).stderr
     for words in (("set", "oauth:x"), ("remove", "oauth:x"), ("set", "a b")):
-        assert "a name is" in machine.run("secrets", *words, code=2, standard_input="x").stderr
-    assert "cannot be kept" in machine.run("secrets", "set", "EMPTY", code=2, standard_input="\n").stderr
+        assert "a name is" in machine.by_person("secrets", *words, code=2, standard_input="x").stderr
+    assert "cannot be kept" in machine.by_person("secrets", "set", "EMPTY", code=2, standard_input="\n").stderr
     # A value is never an argument: others see those of a process.
-    machine.run("secrets", "set", "C", "value", code=2)
+    machine.by_person("secrets", "set", "C", "value", code=2)
 
 
 def test_doctor_says_how_to_move_a_secret_out_of_a_config_file(machine: Machine) -> None:
@@ -163,7 +165,7 @@ def test_a_real_keyring_has_the_secret_and_a_locked_one_is_said_to_be_locked(mac
     machine.configure({"leaky": mcp_server("leaky", "works", **ENTRY)})
     with secret_service(bus) as variables:
         open_to_us = machine.also(**variables)
-        open_to_us.run("secrets", "set", "TOKEN", standard_input=TOKEN)
+        open_to_us.by_person("secrets", "set", "TOKEN", standard_input=TOKEN)
         [secret] = open_to_us.json("secrets", "list")["secrets"]
         assert secret["place"].startswith("the system keyring")
         with open_to_us.gateway() as gateway:
@@ -175,7 +177,7 @@ def test_a_real_keyring_has_the_secret_and_a_locked_one_is_said_to_be_locked(mac
         locked = replace(machine.also(**variables), runs_here=False)
         [server] = locked.json("list-servers", "--alone", code=1)["servers"]
         assert "the secret TOKEN is in the system keyring, which cannot be used: it is locked" in server["error"]
-        place = locked.run("secrets", "set", "TOKEN", "--json", standard_input=TOKEN).stdout
+        place = locked.by_person("secrets", "set", "TOKEN", "--json", standard_input=TOKEN).stdout
         assert json.loads(place)["place"] == str(machine.data / "secrets" / "secrets.json")
         [server] = locked.json("list-servers", "--alone")["servers"]
         assert server["status"] == "ready"
@@ -192,7 +194,7 @@ def test_a_gateway_that_starts_before_its_keyring_is_unlocked_tries_again(
         PYTHONPATH=str(ROOT),
     )
     machine.configure({"leaky": mcp_server("leaky", "works", **ENTRY)})
-    machine.run("secrets", "set", "TOKEN", standard_input=TOKEN)
+    machine.by_person("secrets", "set", "TOKEN", standard_input=TOKEN)
     (keyring / "locked").touch()
     for name, value in machine.whole_environment().items():
         monkeypatch.setenv(name, value)

@@ -40,12 +40,13 @@ def test_doctor_without_a_gateway_config_names_the_check_of_the_service(machine:
     assert "`toolscript doctor --index` checks the service" in service.run("doctor", code=2).stderr
 
 
-def test_the_last_line_of_a_traceback_is_shown(machine: Machine) -> None:
+def test_a_search_names_a_server_that_fails_and_where_its_words_are(machine: Machine) -> None:
     failing = {"command": sys.executable, "args": ["-c", "import os; os.environ['API_TOKEN']"]}
     machine.configure({"plain": mcp_server("plain"), "broken": failing})
     output = machine.run("search", "add two numbers").stderr
-    assert "KeyError: 'API_TOKEN'" in output
-    assert "Traceback" not in output
+    assert "broken (the process ended with exit code 1; `toolscript list-servers` in a terminal" in output
+    assert "API_TOKEN" not in output
+    assert "KeyError: 'API_TOKEN'" in " ".join(machine.on_a_terminal("list-servers").split())
 
 
 def test_doctor_says_what_to_do_about_a_command_that_is_not_there(machine: Machine) -> None:
@@ -57,7 +58,9 @@ def test_doctor_says_what_to_do_about_a_command_that_is_not_there(machine: Machi
 
 def test_an_unknown_server_is_named(machine: Machine) -> None:
     machine.configure({"plain": mcp_server("plain")})
-    assert "nothing here is called nope" in machine.run("list-tools", "nope", code=1).stderr
+    told = machine.run("list-tools", "nope", code=1).stderr
+    assert "nothing here is called nope" in told
+    assert "the servers offer nothing" not in told
 
 
 def test_a_gateway_in_the_background_that_cannot_start_says_why(machine: Machine) -> None:

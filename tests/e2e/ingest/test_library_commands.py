@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.commands import run_here
 from tests.e2e.ingest.test_ingest_command import held, ingested, library, shelf
+from tests.support.audit_entries import by_me
 
 pytestmark = pytest.mark.requirement("KN-004", "KN-005")
 
@@ -45,6 +46,17 @@ def test_a_removed_folder_is_refused_with_the_command_that_removes_the_rest(
     refused = run_here(library, "ingest", str(shelf), "--prune", code=2)
     assert f"`toolscript library remove {shelf}`" in refused.stderr
     assert told(library, "remove", str(shelf), "--yes") == {"removed": 2, "left": 0}
+
+
+def test_what_is_ingested_and_removed_is_in_the_audit_where_there_is_one(
+    library: dict[str, str], shelf: Path, postgres_url: str
+) -> None:
+    mine = {**library, "TOOLSCRIPT_POSTGRES_URL": postgres_url}
+    for _ in range(2):
+        ingested(mine, str(shelf))
+    told(mine, "remove", str(shelf / "bees.md"), "--yes")
+    told(mine, "remove", str(shelf / "bees.md"), "--yes")
+    assert by_me(mine, "library.ingest", "library.remove") == [("library.ingest", 2), ("library.remove", 1)]
 
 
 def test_files_are_listed_by_folder_and_one_can_be_removed(library: dict[str, str], shelf: Path) -> None:

@@ -2,7 +2,7 @@
 
     python -m tests.e2e.literal --model FOLDER SET...
 
-Each SET is a folder as `toolscript eval` reads it. The engines are those of the environment; the collections are
+Each SET is a folder as `toolscript-eval` reads it. The engines are those of the environment; the collections are
 made for this and dropped afterwards. Ends with 1 where an answer differs.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tests.e2e.literal.compare import Compared, compared
 from toolscript.core.settings.service import Settings
-from toolscript.eval.dataset import read_dataset
-from toolscript.eval.judging import evenly_spread
+from toolscript_eval.dataset import read_dataset
+from toolscript_eval.judging import evenly_spread
 
 SHOWN = 5
 

@@ -17,14 +17,13 @@ from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import OnProgress, silent
-from toolscript.eval.dataset import Dataset, DatasetQuery
-from toolscript.eval.metrics import DEPTH, ndcg
-from toolscript.eval.service import Collections, DatasetPoints
 from toolscript.server.stores import connect_qdrant, item_layout, open_embedder, skill_layout
-from toolscript.testing import MemoryCatalog, MemoryDirtySet
 from toolscript.tools.model.answer import ToolAnswer
 from toolscript.tools.model.query import ToolQuery
 from toolscript.tools.search import ToolSearch
+from toolscript_eval.dataset import Dataset, DatasetQuery
+from toolscript_eval.metrics import DEPTH, ndcg
+from toolscript_eval.service import IN_INDEX_ALONE, Collections, DatasetPoints
 
 SAME = 1e-5
 
@@ -130,7 +129,7 @@ async def opened_catalog(
         client = QdrantClient(url=settings.qdrant_url, timeout=60)
         stack.callback(client.close)
         of_both = DefaultNamespace(loaded.items), DefaultNamespace(loaded.skills)
-        search = ToolSearch(embedder, *of_both, MemoryCatalog(MemoryDirtySet()), deadline_seconds=120)
+        search = ToolSearch(embedder, *of_both, IN_INDEX_ALONE, deadline_seconds=120)
         bare = BareSearch(client, f"{alias}__{card.fingerprint}", f"{alias}__skills__{card.fingerprint}")
         yield Catalog(embedder, points, search, bare)
 

@@ -9,8 +9,8 @@ from tests.e2e.literal.compare import SAME, Compared, compared
 from tests.unit.tools.search_http.catalog import GOLDEN
 from toolscript.core.items import Item
 from toolscript.core.settings.service import Settings
-from toolscript.eval.dataset import Dataset, DatasetQuery
 from toolscript.tools.catalog.files import read_items
+from toolscript_eval.dataset import Dataset, DatasetQuery
 
 # Some match skills, some match none, and some have several sub-queries.
 REQUESTS = {

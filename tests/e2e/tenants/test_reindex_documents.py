@@ -1,83 +1,27 @@
 """Another model for documents while tenants search and write: nothing fails, nothing is lost, nothing is mixed."""
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Self
+from typing import Any
 
 import httpx2
 import pytest
 
 from tests.conftest import Installation
 from tests.e2e.commands import run, run_here
+from tests.e2e.tenants.clients import Client, again_and_again
 from tests.e2e.tenants.service import SOON, Service, served
+from tests.support.audit_entries import by_me
 from tests.support.token_issuer import Issuer
 
 TENANTS = ("acme", "zeta")
 TOPICS = ("lighthouses", "espresso machines", "tax returns", "violins", "glaciers", "chess openings")
 QUERIES = ("how is coffee made", "ships at night", "ice that moves", "a game on a board")
 
-
-class Client:
-    """Requests of one tenant. Every response must be a 200."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self._http = httpx2.Client(
-            base_url=url,
-            headers={"authorization": f"Bearer {token}"},
-            timeout=SOON,
-            trust_env=False,
-            verify=False,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
-
-    def put(self, **texts: str) -> None:
-        documents = [{"id": id_, "text": text} for id_, text in texts.items()]
-        answer = self._http.put("/documents", json={"documents": documents})
-        assert answer.status_code == 200, answer.text
-
-    def remove(self, *ids: str) -> None:
-        answer = self._http.request("DELETE", "/documents", json={"ids": list(ids)})
-        assert answer.status_code == 200, answer.text
-
-    def find(self, query: str) -> list[tuple[str, float]]:
-        request = {"query": query, "search_type": "semantic", "top_k": 3}
-        answer = self._http.post("/search", json=request)
-        assert answer.status_code == 200, answer.text
-        return [(hit["doc_id"], round(hit["score"], 4)) for hit in answer.json()["hits"]]
-
-    def ids(self) -> set[str]:
-        answer = self._http.post("/search", json={"cursor": "*", "top_k": 200})
-        return {hit["doc_id"] for hit in answer.json()["hits"]}
-
-
-@contextmanager
-def again_and_again(work: Callable[[], None]) -> Iterator[None]:
-    """Repeat until the block ends; a failed request fails the test."""
-    stop, failures = threading.Event(), list[BaseException]()
-
-    def repeat() -> None:
-        try:
-            while not stop.is_set():
-                work()
-        except BaseException as failure:  # noqa: BLE001 - handed to the test
-            failures.append(failure)
-
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    assert failures == []
+# One entry each, in the order in which the test makes them.
+SWITCHES = ("index.switch", "index.roll_back", "index.drop")
 
 
 def write(client: Client, puts: list[str]) -> None:
@@ -154,6 +98,7 @@ def test_a_change_of_model_fails_no_request_loses_no_write_and_can_be_taken_back
         assert acme.ids() == kept
         assert reindex(service, "--drop-previous") == {"dropped": done["live"]}
         assert acme.ids() == kept
+        assert by_me(service.environment, *SWITCHES) == [(action, 1) for action in SWITCHES]
 
 
 @pytest.mark.nightly

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from tests.doubles import MemorySpans
 from toolscript.core.auth.model import Principal, Tenant
 from toolscript.documents.model.document import Document, DocumentHeader, PutOutcome
 from toolscript.documents.model.filters import NO_FILTERS
@@ -13,7 +14,7 @@ from toolscript.documents.ports import DocumentIndex, TenantDocuments
 from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentService
 from toolscript.documents.tenants import TenantExport
-from toolscript.testing import HashEmbedder, MemorySpans, MemoryTenants
+from toolscript.testing import HashEmbedder, MemoryTenants
 
 # Text of documents that never change and that every search must find.
 STANDING = "a lighthouse that nobody moves"

@@ -19,6 +19,7 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tests.support.mcp_servers_conformance.handshake_era import ASKING_TOOLS, add_handlers_of_old, log
 from tests.support.mcp_servers_conformance.offers import (
@@ -30,7 +31,14 @@ from tests.support.mcp_servers_conformance.offers import (
     prompt_messages,
     text,
 )
-from tests.support.mcp_servers_conformance.rounds import ask, form, next_question, sampling
+from tests.support.mcp_servers_conformance.rounds import (
+    ASKING_IN_ROUNDS,
+    ask,
+    ask_or_say,
+    form,
+    next_question,
+    sampling,
+)
 
 Context = ServerRequestContext[Any, Any]
 Result = dict[str, Any]
@@ -97,6 +105,8 @@ class _Tools:
         if name in self._by_name:
             answer: Result = await self._by_name[name](context)
             return answer
+        if name in ASKING_IN_ROUNDS and context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return ask_or_say(name, params.arguments or {}, params.input_responses)
         if name in ASKING_TOOLS:
             return _said(await ASKING_TOOLS[name](context, params.arguments or {}))
         if name.startswith("test_input_required_result_"):

@@ -48,6 +48,19 @@ ROUNDS: tuple[Result, ...] = (
 )
 
 
+# Tools that ask clients of older versions by a request of their own (`handshake_era`), and what they say then.
+ASKING_IN_ROUNDS = {"test_sampling": "LLM response", "test_elicitation": "User response"}
+
+
+def ask_or_say(name: str, arguments: Result, answers: dict[str, Any] | None) -> Result:
+    if answers and "answer" in answers:
+        said = f"{ASKING_IN_ROUNDS[name]}: {answers['answer']}"
+        return {"content": [{"type": "text", "text": said}], "isError": False, "resultType": "complete"}
+    is_sampling = name == "test_sampling"
+    question = sampling(str(arguments["prompt"])) if is_sampling else form(str(arguments["message"]), "response")
+    return ask({"answer": question})
+
+
 def ask(requests: Result, state: str | None = None) -> Result:
     result = {"resultType": "input_required", "inputRequests": requests}
     return result if state is None else {**result, "requestState": _sealed(state)}

@@ -28,6 +28,7 @@ def asked_of(scene: Routed) -> Counter[tuple[object, ...]]:
             *(shape("items", ask) for ask in items.asks),
             *(shape("skills", ask) for ask in skills.asks),
             *(("fields", count, only) for count, only in items.looks),
+            *(("removed", tuple(ids)) for ids in cast("WatchedCatalog", scene.catalog).removed_asks),
             *(("schemas", len(ids)) for ids in cast("WatchedCatalog", scene.catalog).schema_reads),
             *[("embedded",)] * scene.embedder.queries_embedded,
         ]

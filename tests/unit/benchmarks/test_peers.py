@@ -10,10 +10,10 @@ from benchmarks.peers import PEERS, SCRIPTS, Peer, named_peers, peers_result, ra
 from tests.unit.eval.engines import ITEMS, JUDGED, QUERIES, tool
 from tests.unit.eval.quality_reports import SPENT, report
 from toolscript.core.errors import InvalidRequest, SetupError
-from toolscript.eval.dataset import Dataset, DatasetQuery, SystemRole
-from toolscript.eval.judging import ranker_reports
-from toolscript.eval.report import report_from_json
 from toolscript.testing import HashEmbedder
+from toolscript_eval.dataset import Dataset, DatasetQuery, SystemRole
+from toolscript_eval.judging import ranker_reports
+from toolscript_eval.report import report_from_json
 
 pytestmark = pytest.mark.slow
 

@@ -111,9 +111,10 @@ def test_cpu_time_is_that_of_the_function_that_took_it_and_waiting_is_none() -> 
     spent = sum(
         milliseconds for stack, milliseconds in profile.spent_ms.items() if stack and stack[-1].endswith(":burn")
     )
-    assert 260 < spent < 340
+    # A busy machine loses signals of the timer, and invents none.
+    assert 100 < spent < 340
     assert profile.total_ms - spent < 60
-    assert profile.samples > 20
+    assert profile.samples > 5
 
 
 def test_functions_are_named_by_package_and_without_what_starts_the_process() -> None:

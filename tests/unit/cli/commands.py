@@ -16,6 +16,7 @@ from toolscript.cli.app import build_cli, run
 from toolscript.core.values import OnProgress
 from toolscript.gateway import daemon, session
 from toolscript.gateway.model import Need
+from toolscript_eval.cli import evaluate_commands
 
 
 @dataclass
@@ -50,8 +51,9 @@ class Commands:
         on_ready: Callable[[str], None],
         background: bool,
         on_demand: bool,
+        private: bool,
     ) -> None:
-        del background, on_demand
+        del background, on_demand, private
         self.started.append(flags)
         on_ready("http://127.0.0.1:7355")
 
@@ -80,9 +82,11 @@ class CommandLine:
         return self.commands.gateway
 
     def __call__(self, *arguments: str, stdin: str = "") -> Ended:
-        self._monkeypatch.setattr(sys, "argv", ["toolscript", *arguments])
+        is_eval = arguments[:1] == ("eval",)
+        argv = ["toolscript-eval", *arguments[1:]] if is_eval else ["toolscript", *arguments]
+        self._monkeypatch.setattr(sys, "argv", argv)
         self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with pytest.raises(SystemExit) as ended:
-            run(build_cli())
+            run(evaluate_commands() if is_eval else build_cli())
         out, err = self._capsys.readouterr()
         return Ended(int(ended.value.code or 0), out, err)

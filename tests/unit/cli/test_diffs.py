@@ -41,30 +41,31 @@ def test_a_new_field_is_added_and_a_missing_field_is_removed() -> None:
     assert removed(field_diff("annotations", {"a": 1}, None)) == ["{", '  "a": 1', "}"]
 
 
-@pytest.mark.parametrize(
-    ("char", "expected"),
-    [
-        ("\x1b", "\\u001b"),
-        ("\0", "\\u0000"),
-        ("\t", "\\u0009"),
-        ("\r", "\\u000d"),
-        ("\u200b", "\\u200b"),
-        ("\u202e", "\\u202e"),
-        ("\u00a0", "\\u00a0"),
-        ("\u2028", "\\u2028"),
-        ("\ufe0f", "\\ufe0f"),
-        ("\u3164", "\\u3164"),
-        ("\U000e0041", "\\U000e0041"),
-        ("\U000e0101", "\\U000e0101"),
-        ("\ue000", "\\ue000"),
-        ("é", "é"),
-        ("日", "日"),
-        (" ", " "),
-    ],
-)
-def test_invisible_characters_are_written_as_escapes(char: str, expected: str) -> None:
-    assert visible(char) == expected
-    assert added(field_diff("description", "a", f"a{char}b")) == [f"a{expected}b"]
+INVISIBLE: list[tuple[str, str]] = [
+    ("\x1b", "\\u001b"),
+    ("\0", "\\u0000"),
+    ("\t", "\\u0009"),
+    ("\r", "\\u000d"),
+    ("\u200b", "\\u200b"),
+    ("\u202e", "\\u202e"),
+    ("\u00a0", "\\u00a0"),
+    ("\u2028", "\\u2028"),
+    ("\ufe0f", "\\ufe0f"),
+    ("\u3164", "\\u3164"),
+    ("\U000e0041", "\\U000e0041"),
+    ("\U000e0101", "\\U000e0101"),
+    ("\ue000", "\\ue000"),
+    ("é", "é"),
+    ("日", "日"),
+    (" ", " "),
+]
+
+
+def test_invisible_characters_are_written_as_escapes(subtests: pytest.Subtests) -> None:
+    for char, expected in INVISIBLE:
+        with subtests.test(char=char, expected=expected):
+            assert visible(char) == expected
+            assert added(field_diff("description", "a", f"a{char}b")) == [f"a{expected}b"]
 
 
 SIMILAR = st.text(st.sampled_from("ax \\u200b\u200b\u21aa\n-+"), max_size=40)

@@ -1,4 +1,4 @@
-"""`toolscript eval` on a small dataset, with the real gateway."""
+"""`toolscript-eval` on a small dataset, with the real gateway."""
 
 import json
 import shutil
@@ -12,10 +12,10 @@ from tests.conftest import Installation
 from tests.e2e.commands import run, run_here
 from tests.unit.cli.commands import CommandLine
 from toolscript.cli.app import run as run_app
-from toolscript.cli.evaluate import evaluate_commands
 from toolscript.core.values import OnProgress
-from toolscript.eval.dataset import EvalRequest, EvalResult
 from toolscript.tools.model.query import Strategy
+from toolscript_eval.cli import evaluate_commands
+from toolscript_eval.dataset import EvalRequest, EvalResult
 
 TOOLS = {
     "read": "Read the contents of a file",
@@ -109,8 +109,8 @@ def test_the_service_is_evaluated_with_direct_search_by_default(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], strategy: Strategy
 ) -> None:
     service, gateway = Wiring(), Wiring()
-    monkeypatch.setattr("toolscript.eval.service.evaluate", service.evaluate)
-    monkeypatch.setattr("toolscript.eval.gateway.evaluate", gateway.evaluate)
+    monkeypatch.setattr("toolscript_eval.service.evaluate", service.evaluate)
+    monkeypatch.setattr("toolscript_eval.gateway.evaluate", gateway.evaluate)
     monkeypatch.setattr(sys, "argv", ["eval", "--dataset", "mine", "--engine", "service", *options])
     with pytest.raises(SystemExit) as ended:
         run_app(evaluate_commands())

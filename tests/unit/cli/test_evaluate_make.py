@@ -10,10 +10,10 @@ import pytest
 
 from tests.unit.cli.commands import CommandLine
 from toolscript.cli.app import run
-from toolscript.cli.evaluate import evaluate_commands
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.values import OnProgress
-from toolscript.eval.dataset import WrittenDraft
+from toolscript_eval.cli import evaluate_commands
+from toolscript_eval.dataset import WrittenDraft
 
 CATALOG = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 
@@ -58,7 +58,7 @@ class Command:
     def __init__(self, drafts: Drafts, monkeypatch: pytest.MonkeyPatch) -> None:
         self._app = evaluate_commands()
         self._monkeypatch = monkeypatch
-        monkeypatch.setattr("toolscript.eval.gateway.make_draft", drafts.make_draft)
+        monkeypatch.setattr("toolscript_eval.gateway.make_draft", drafts.make_draft)
 
     def __call__(self, *arguments: str) -> int:
         self._monkeypatch.setattr(sys, "argv", ["eval", *arguments])
@@ -75,7 +75,7 @@ def test_the_command_prints_counts_by_kind_and_the_next_step(
     assert out.splitlines()[0] == "1,234 tools and 38 queries are in mine"
     assert [line.split() for line in out.splitlines()[1:]] == [["exact", "20"], ["typo", "18"]]
     assert "edit queries.jsonl" in err
-    assert "`toolscript eval --dataset mine`" in err
+    assert "`toolscript-eval --dataset mine`" in err
 
 
 def test_skipped_lines_are_counted(drafts: Drafts, command: Command, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.cli.commands import CommandLine
 from tests.unit.eval.quality_reports import HOSTILE, report
 from tests.unit.eval.test_verdicts import verdict
-from toolscript.eval.dataset import EvalReport
-from toolscript.eval.report import report_to_json
+from toolscript_eval.dataset import EvalReport
+from toolscript_eval.report import report_to_json
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_reports_of_sets_and_engines_become_a_page_and_a_plot(toolscript: Comman
     page, plot = Path("docs") / "quality.md", Path("docs") / "quality.svg"
     assert ended.out == f"3 reports on 2 sets: {page} and {plot}\n"
     text = (folder / page).read_text("utf-8")
-    assert f"`toolscript eval page {' '.join(names)} --out docs/quality.md`" in text
+    assert f"`toolscript-eval page {' '.join(names)} --out docs/quality.md`" in text
     assert "](quality.svg)" in text
     assert text.index("| etom |") < text.index("| azure |")
     assert "etom: gateway 0.700, service 0.700" in "".join(ET.parse(folder / plot).getroot().itertext())
@@ -73,7 +73,7 @@ def test_paths_of_this_machine_are_not_printed(
     inside = written(folder / "reports" / "b.json", report("b"))
     assert toolscript("eval", "page", outside, inside, "--out", str(folder / "docs" / "q.md")).code == 0
     text = (folder / "docs" / "q.md").read_text("utf-8")
-    assert "`toolscript eval page 'a report.json' reports/b.json --out docs/q.md`" in text
+    assert "`toolscript-eval page 'a report.json' reports/b.json --out docs/q.md`" in text
     assert str(folder.parent) not in text
 
 
@@ -88,7 +88,7 @@ def test_a_new_page_replaces_the_old_one(toolscript: CommandLine, folder: Path) 
         toolscript("eval", "page", written(Path("a.json"), report(name)))
     text = (folder / "docs" / "quality.md").read_text("utf-8")
     assert "second" in text
-    assert "first" not in text
+    assert "### first" not in text
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_file_that_is_not_a_report_is_named_and_nothing_is_written(
     ended = toolscript("eval", "page", written(Path("good.json"), report()), "a.json")
     assert ended.code == 2
     assert f"error: {message}" in ended.err
-    assert "hint: give files that `toolscript eval --out FILE` wrote" in ended.err
+    assert "hint: give files that `toolscript-eval --out FILE` wrote" in ended.err
     assert list((folder / "docs").iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""`toolscript eval skills`: both classifiers over a small labelled set, the model's answers recorded and replayed.
+"""`toolscript-eval skills`: both classifiers over a small labelled set, the model's answers recorded and replayed.
 
 The recorded answers come from a scripted endpoint on loopback, not from a language model: they show that the path
 works, and nothing about how well a model classifies.

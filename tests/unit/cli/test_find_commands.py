@@ -58,9 +58,11 @@ def test_nothing_found_is_exit_code_1_with_what_to_change(toolscript: CommandLin
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.splitlines() == [
         "No tools found matching query 'oven zzz [2J file': no good match",
-        "  nearest: files__read_file (0.33)",
-        "  nearest: files__write_file (0.33)",
         "  matched nothing: oven, zzz [2j",
+        "the nearest, which are guesses:",
+        "Tool               Confidence  Reason",
+        "files__read_file   0.33        has file",
+        "files__write_file  0.33        has file",
         "hint: Say it in other words.",
     ]
 
@@ -68,7 +70,8 @@ def test_nothing_found_is_exit_code_1_with_what_to_change(toolscript: CommandLin
 def test_a_good_match_below_the_threshold_is_not_called_bad(toolscript: CommandLine) -> None:
     ended = toolscript("search", "read file zzz", "--threshold", "0.9")
     assert ended.err.splitlines()[0] == "No tools found matching query 'read file zzz': none reaches 0.9"
-    assert "nearest: files__read_file (0.67)" in ended.err
+    assert "the nearest:\nTool " in ended.err
+    assert "files__read_file   0.67 " in ended.err
     assert "matched nothing" not in ended.err
 
 
@@ -111,7 +114,7 @@ def test_explain_shows_the_score_components(toolscript: CommandLine) -> None:
     assert "\n  score: words +1.00, action -0.50\n" in explained
     as_json = json.loads(toolscript("search", "read a file", "--explain", "--json").out)
     assert sorted(as_json["results"][0]["parts"]) == [
-        *("boost", "contributions", "fuzzy", "matched", "semantic", "words"),
+        *("boost", "contributions", "fuzzy", "matched", "probability", "semantic", "words"),
     ]
 
 

@@ -17,12 +17,13 @@ HARMFUL = [
 ]
 
 
-@pytest.mark.parametrize("text", HARMFUL, ids=ascii)
-def test_terminal_control_characters_are_removed(text: str) -> None:
-    for output in (printable(text), harmless(text)):
-        assert all(unicodedata.category(char)[0] != "C" for char in output)
-        assert "\u2028" not in output
-    assert printable(text).replace(" ", "").isascii()
+def test_terminal_control_characters_are_removed(subtests: pytest.Subtests) -> None:
+    for text in HARMFUL:
+        with subtests.test(text=text):
+            for output in (printable(text), harmless(text)):
+                assert all(unicodedata.category(char)[0] != "C" for char in output)
+                assert "\u2028" not in output
+            assert printable(text).replace(" ", "").isascii()
 
 
 @given(st.text())

@@ -108,22 +108,25 @@ def test_a_search_that_did_not_run_does_not_blame_the_threshold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hint", "first", "last"),
+    ("hint", "first", "called", "last"),
     [
-        (OTHER_WORDS, "nothing found for 'x': no good match", "hint: try other words"),
+        (OTHER_WORDS, "nothing found for 'x': no good match", "a guess", "hint: try other words"),
         (
             LOWER_THRESHOLD,
             "nothing found for 'x': none reaches the threshold",
+            "nearest",
             "hint: `--preset recall` or a lower `--threshold` shows them",
         ),
     ],
 )
-def test_what_fits_below_the_threshold_is_told_from_what_does_not_fit(hint: str, first: str, last: str) -> None:
+def test_what_fits_below_the_threshold_is_told_from_what_does_not_fit(
+    hint: str, first: str, called: str, last: str
+) -> None:
     near = ToolHit(1, ItemKind.TOOL, "files", "read_file", "", 0.2, confidence=0.2)
     answer = replace(routed(), good_match=False, near_misses=(near,), hint=hint)
     lines = list(nothing_found_lines(sent(answer), "x"))
     assert (lines[0], lines[-1]) == (first, last)
-    assert lines[1].startswith("  nearest: files__read_file")
+    assert lines[1].startswith(f"  {called}: files__read_file")
 
 
 def test_no_hit_in_the_skills_suggests_a_wider_search() -> None:

@@ -63,25 +63,25 @@ def test_an_invalid_address_is_refused_at_once(url: str) -> None:
             client(url)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(b"", b"<html>welcome</html>", b"3", b"null", b"{}", b"\xff", b"[" * 99999, b'[{"id": 3}]', b'"text"'),
-        *(json.dumps({**EMPTY, "results": broken}).encode() for broken in BROKEN_LISTS),
-        json.dumps({**EMPTY, "metadata": {}}).encode(),
-        json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "search_type": 3}}).encode(),
-        json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "degraded": "skills"}}).encode(),
-    ],
-    ids=lambda body: repr(body[:20]),
-)
-async def test_another_server_is_not_mistaken_for_ours(body: bytes, ask: Ask) -> None:
-    async with serving(other_server(body)) as url:
-        with pytest.raises(Unavailable, match="is not a server, or it runs another version") as refused:
-            await ask(url, "tools.search", "x", options={"retries": 9})
-        for path in ("skills.list", "documents.list"):
-            with pytest.raises(Unavailable, match="is not a server"):
-                await ask(url, path)
-    assert "toolscript serve" in refused.value.hint
+OTHER_ANSWERS: list[bytes] = [
+    *(b"", b"<html>welcome</html>", b"3", b"null", b"{}", b"\xff", b"[" * 99999, b'[{"id": 3}]', b'"text"'),
+    *(json.dumps({**EMPTY, "results": broken}).encode() for broken in BROKEN_LISTS),
+    json.dumps({**EMPTY, "metadata": {}}).encode(),
+    json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "search_type": 3}}).encode(),
+    json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "degraded": "skills"}}).encode(),
+]
+
+
+async def test_another_server_is_not_mistaken_for_ours(ask: Ask, subtests: pytest.Subtests) -> None:
+    for body in OTHER_ANSWERS:
+        with subtests.test(body=body):
+            async with serving(other_server(body)) as url:
+                with pytest.raises(Unavailable, match="is not a server, or it runs another version") as refused:
+                    await ask(url, "tools.search", "x", options={"retries": 9})
+                for path in ("skills.list", "documents.list"):
+                    with pytest.raises(Unavailable, match="is not a server"):
+                        await ask(url, path)
+            assert "toolscript serve" in refused.value.hint
 
 
 @pytest.mark.parametrize(
@@ -112,40 +112,39 @@ async def test_an_answer_is_frozen_and_readable(ask: Ask) -> None:
     assert repr(answer).startswith("ToolSearchAnswer(query_id='1', results=[], steps=[], metadata=")
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "details", "kind"),
-    [
-        (400, "VALIDATION_ERROR", {}, BlankQuery),
-        (401, "UNAUTHORIZED", {}, Unauthorized),
-        (403, "FORBIDDEN", {}, Forbidden),
-        (403, "PLAN_EXCEEDED", {}, PlanExceeded),
-        (404, "NOT_FOUND", {}, NotFound),
-        (405, "METHOD_NOT_ALLOWED", {}, InvalidRequest),
-        (409, "CONFLICT", {}, Conflict),
-        (413, "TOO_LARGE", {}, InvalidRequest),
-        (422, "VALIDATION_ERROR", {}, InvalidRequest),
-        (429, "RATE_LIMITED", {}, TooManyRequests),
-        (500, "INTERNAL_ERROR", {}, Rejected),
-        (502, "UNAVAILABLE", {}, ServerRejected),
-        (503, "UNAVAILABLE", {}, Unavailable),
-        (503, "UNAVAILABLE", {"server": "files"}, ServerUnavailable),
-        (503, "UNAVAILABLE", {"retryable": False}, SetupError),
-        (418, "OF_TOMORROW", {}, InvalidRequest),
-        (404, "OF_TOMORROW", {}, NotFound),
-        (599, "OF_TOMORROW", {}, Unavailable),
-    ],
-)
-async def test_a_refusal_is_the_error_of_its_code(
-    status: int, code: str, details: dict[str, object], kind: type[ToolscriptError], ask: Ask
-) -> None:
-    body = json.dumps(envelope(code, "not today", {"hint": "come tomorrow", **details})).encode()
-    async with serving(other_server(body, status, {"X-Request-Id": "abc123"})) as url:
-        with pytest.raises(ToolscriptError, match=r"^not today$") as refused:
-            await ask(url, "tools.search", "x")
-    error = refused.value
-    assert type(error) is kind
-    assert (error.code, error.hint, error.details) == (code, "come tomorrow", details)
-    assert error.request_id == "abc123"
+REFUSALS: list[tuple[int, str, dict[str, object], type[ToolscriptError]]] = [
+    (400, "VALIDATION_ERROR", {}, BlankQuery),
+    (401, "UNAUTHORIZED", {}, Unauthorized),
+    (403, "FORBIDDEN", {}, Forbidden),
+    (403, "PLAN_EXCEEDED", {}, PlanExceeded),
+    (404, "NOT_FOUND", {}, NotFound),
+    (405, "METHOD_NOT_ALLOWED", {}, InvalidRequest),
+    (409, "CONFLICT", {}, Conflict),
+    (413, "TOO_LARGE", {}, InvalidRequest),
+    (422, "VALIDATION_ERROR", {}, InvalidRequest),
+    (429, "RATE_LIMITED", {}, TooManyRequests),
+    (500, "INTERNAL_ERROR", {}, Rejected),
+    (502, "UNAVAILABLE", {}, ServerRejected),
+    (503, "UNAVAILABLE", {}, Unavailable),
+    (503, "UNAVAILABLE", {"server": "files"}, ServerUnavailable),
+    (503, "UNAVAILABLE", {"retryable": False}, SetupError),
+    (418, "OF_TOMORROW", {}, InvalidRequest),
+    (404, "OF_TOMORROW", {}, NotFound),
+    (599, "OF_TOMORROW", {}, Unavailable),
+]
+
+
+async def test_a_refusal_is_the_error_of_its_code(ask: Ask, subtests: pytest.Subtests) -> None:
+    for status, code, details, kind in REFUSALS:
+        with subtests.test(status=status, code=code, details=details, kind=kind):
+            body = json.dumps(envelope(code, "not today", {"hint": "come tomorrow", **details})).encode()
+            async with serving(other_server(body, status, {"X-Request-Id": "abc123"})) as url:
+                with pytest.raises(ToolscriptError, match=r"^not today$") as refused:
+                    await ask(url, "tools.search", "x")
+            error = refused.value
+            assert type(error) is kind
+            assert (error.code, error.hint, error.details) == (code, "come tomorrow", details)
+            assert error.request_id == "abc123"
 
 
 async def test_an_internal_error_has_the_request_id_of_the_log(ask: Ask) -> None:

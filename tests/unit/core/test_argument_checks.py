@@ -125,9 +125,9 @@ def test_words_about_many_names_are_few() -> None:
         "required": [f"prop_{number}" for number in range(300)],
         "additionalProperties": False,
     }
-    began = time.perf_counter()
+    began = time.thread_time()
     assert len(mistakes_in({f"key_number_{number}": 1 for number in range(20_000)}, schema)) == 5
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def _exploding() -> dict[str, Any]:
@@ -151,9 +151,9 @@ def _exploding() -> dict[str, Any]:
 )
 def test_a_check_takes_bounded_time(schema: dict[str, Any]) -> None:
     text = "a" * 60 + "!"
-    began = time.perf_counter()
+    began = time.thread_time()
     mistakes_in({"x": text, text: 1, "y": list(range(100_000))}, schema)
-    assert time.perf_counter() - began < 5.0
+    assert time.thread_time() - began < 5.0
 
 
 def test_the_schema_comes_with_the_error_unless_it_is_large() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolscript.core.items import Item, ItemKind
-from toolscript.eval.dataset import Dataset, DatasetQuery, EngineAnswer
+from toolscript_eval.dataset import Dataset, DatasetQuery, EngineAnswer
 
 
 def tool(key: str) -> Item:

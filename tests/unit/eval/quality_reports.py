@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from toolscript.eval.dataset import CurvePoint, EvalReport, Measure, SystemReport, SystemRole
+from toolscript_eval.dataset import CurvePoint, EvalReport, Measure, SystemReport, SystemRole
 
 PLAIN: Mapping[str, float] = {"BM25": 0.61, "dense": 0.52, "RRF": 0.64, "z-score": 0.66}
 CURVE = tuple(CurvePoint(number / 20, number / 20, None, number / 40) for number in range(20))

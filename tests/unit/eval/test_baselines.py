@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from toolscript.core.items import Item, ItemKind
-from toolscript.eval.baselines import (
+from toolscript.testing import HashEmbedder
+from toolscript_eval.baselines import (
     Bm25,
     Regex,
     baselines_of,
@@ -20,8 +21,7 @@ from toolscript.eval.baselines import (
     standard_scores,
     stems_of,
 )
-from toolscript.eval.dataset import Dataset, DatasetQuery
-from toolscript.testing import HashEmbedder
+from toolscript_eval.dataset import Dataset, DatasetQuery
 
 WORDS = ["read", "reads", "reading", "file", "files", "mail", "send", "the", "pod", "x", "cluster", "日本語"]
 texts = some.lists(some.sampled_from(WORDS), max_size=8).map(" ".join)

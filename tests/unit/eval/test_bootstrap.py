@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from toolscript.eval import metrics
-from toolscript.eval.dataset import Measure
-from toolscript.eval.metrics import Numbers, of_mean, of_statistic, paired_difference
+from toolscript_eval import metrics
+from toolscript_eval.dataset import Measure
+from toolscript_eval.metrics import Numbers, of_mean, of_statistic, paired_difference
 
 shares = some.lists(some.floats(0, 1), min_size=1, max_size=50)
 

@@ -7,8 +7,8 @@ import pytest
 
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.items import Item, ItemKind
-from toolscript.eval.dataset import DatasetQuery, Draft, DraftedQuery, write_draft
 from toolscript.tools.catalog.files import read_items
+from toolscript_eval.dataset import DatasetQuery, Draft, DraftedQuery, write_draft
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 ITEMS = (

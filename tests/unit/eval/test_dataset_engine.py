@@ -20,14 +20,14 @@ from toolscript.core.retrieval.model import IndexCard, IndexQuery
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.core.settings.service import Settings
-from toolscript.eval.dataset import Dataset, DatasetQuery, EngineAnswer
-from toolscript.eval.judging import judge
-from toolscript.eval.service import Collections, DatasetSkills, SearchOptions, ServiceEngine, service_engine
 from toolscript.server.skills import default_skills
 from toolscript.server.stores import item_layout, skill_layout
-from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
+from toolscript.testing import HashEmbedder, MemoryIndexes
 from toolscript.testing.retrieval import MemoryIndex
 from toolscript.tools.model.query import Strategy
+from toolscript_eval.dataset import Dataset, DatasetQuery, EngineAnswer
+from toolscript_eval.judging import judge
+from toolscript_eval.service import Collections, DatasetSkills, SearchOptions, ServiceEngine, service_engine
 
 pytestmark = pytest.mark.slow
 
@@ -57,8 +57,7 @@ BY_SKILLS = (Strategy.HIERARCHICAL, Strategy.HYBRID)
 def opened(
     strategy: Strategy, collections: Collections, embedder: HashEmbedder | None = None
 ) -> AbstractAsyncContextManager[ServiceEngine]:
-    catalog = MemoryCatalog(MemoryDirtySet())
-    return service_engine(collections, embedder or HashEmbedder(), catalog, SearchOptions(strategy))
+    return service_engine(collections, embedder or HashEmbedder(), SearchOptions(strategy))
 
 
 def in_memory(strategy: Strategy) -> Collections:

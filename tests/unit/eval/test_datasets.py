@@ -9,7 +9,7 @@ import pytest
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import MAX_QUERY
-from toolscript.eval.dataset import read_dataset
+from toolscript_eval.dataset import read_dataset
 
 TOOLS: Sequence[Mapping[str, object]] = [
     {"id": key, "server": "files", "name": f"{key}_file", "description": key} for key in ("read", "write")

@@ -6,8 +6,8 @@ import pytest
 
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import Item, ItemKind
-from toolscript.eval.dataset import Dataset, DatasetQuery, SystemRole
-from toolscript.eval.judging import OURS, WAYS, differences_text, judge_documents
+from toolscript_eval.dataset import Dataset, DatasetQuery, SystemRole
+from toolscript_eval.judging import OURS, WAYS, differences_text, judge_documents
 
 
 def document(key: str) -> Item:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.doubles import MemorySpans
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import EmbedderUnavailable, SetupError
 from toolscript.core.health import Health
@@ -13,11 +14,10 @@ from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentService
-from toolscript.eval.documents import DocumentsOverHttp, documents_over_http
 from toolscript.testing import HashEmbedder
 from toolscript.testing.auth import MemoryRequestBudget
 from toolscript.testing.documents import MemoryDocuments, MemoryTenants
-from toolscript.testing.retrieval import MemorySpans
+from toolscript_eval.documents import DocumentsOverHttp, documents_over_http
 
 HYBRID = {"search_type": "hybrid", "fusion": "zscore"}
 

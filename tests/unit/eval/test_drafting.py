@@ -9,10 +9,10 @@ from rapidfuzz.distance import Levenshtein
 
 from toolscript.core.errors import InvalidRequest, Rejected, Unavailable
 from toolscript.core.items import Item, ItemKind
-from toolscript.eval.dataset import Draft, DraftedQuery
-from toolscript.eval.drafting import NOTE_UNANSWERABLE, Paraphrase, draft
-from toolscript.eval.drafting_words import OFF_TOPIC, first_sentence
 from toolscript.tools.catalog.files import read_items
+from toolscript_eval.dataset import Draft, DraftedQuery
+from toolscript_eval.drafting import NOTE_UNANSWERABLE, Paraphrase, draft
+from toolscript_eval.drafting_words import OFF_TOPIC, first_sentence
 
 CATALOG = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 ITEMS = [item for item in read_items(CATALOG) if isinstance(item, Item)]

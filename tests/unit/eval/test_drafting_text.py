@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from toolscript.eval.drafting_words import MAX_WORDS, OFF_TOPIC, VERBS, first_sentence, phrase_request, with_typo
+from toolscript_eval.drafting_words import MAX_WORDS, OFF_TOPIC, VERBS, first_sentence, phrase_request, with_typo
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from tests.unit.gateway.runtime.serving import open_app, serving
 from toolscript.core.errors import InvalidRequest, NotFound, SetupError, Unavailable
 from toolscript.core.items import Item
 from toolscript.core.values import silent
-from toolscript.eval.dataset import WrittenDraft
-from toolscript.eval.gateway import make_draft
 from toolscript.tools.catalog.files import read_items
+from toolscript_eval.dataset import WrittenDraft
+from toolscript_eval.gateway import make_draft
 
 TOOLS = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 

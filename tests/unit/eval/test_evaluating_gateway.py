@@ -10,12 +10,12 @@ from toolscript.core.items import Item, ItemKind
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS
-from toolscript.eval.baselines import baselines_of
-from toolscript.eval.dataset import Dataset, DatasetQuery
-from toolscript.eval.gateway import GatewayEngine, PreparedItems, ablated_searches, gateway_search
-from toolscript.eval.judging import judge
 from toolscript.gateway.model import LocalQuery
 from toolscript.testing import HashEmbedder
+from toolscript_eval.baselines import baselines_of
+from toolscript_eval.dataset import Dataset, DatasetQuery
+from toolscript_eval.gateway import GatewayEngine, PreparedItems, ablated_searches, gateway_search
+from toolscript_eval.judging import judge
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,11 @@ async def test_an_answer_is_that_of_the_gateways_search() -> None:
     answer = await search.search(LocalQuery("read the contents of a file", 10, 0.0, None))
     assert judged.keys == tuple(hit.item.key for hit in answer.hits)
     assert (judged.keys[0], len(judged.keys)) == (READ, 10)
-    assert judged.confidence == answer.hits[0].confidence
+    assert judged.confidence == answer.hits[0].parts.probability
+    shown = await search.search(LocalQuery("read the contents of a file", kind=None))
+    assert judged.shown is not None
+    assert judged.shown.keys == {hit.item.key for hit in shown.hits}
+    assert (judged.shown.good_match, judged.shown.confidence) == (True, shown.hits[0].confidence)
     assert judged.good_match
     assert set(judged.stages) == {"embedding", "engine", "ranking", "total"}
     assert 0 < judged.stages["embedding"] < judged.stages["total"]

@@ -9,12 +9,12 @@ from toolscript.core.embedding.items import embed_items
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
-from toolscript.eval.dataset import DatasetQuery
-from toolscript.eval.fitting import FITTED, Case, CaseSets, fit, hold_out
 from toolscript.gateway.capabilities import default_capabilities
 from toolscript.gateway.index import LocalIndex, analyse
 from toolscript.gateway.search import LocalSearch
 from toolscript.testing import HashEmbedder
+from toolscript_eval.dataset import DatasetQuery
+from toolscript_eval.fitting import FITTED, Case, CaseSets, fit, hold_out
 
 pytestmark = pytest.mark.slow
 

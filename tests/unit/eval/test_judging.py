@@ -8,9 +8,9 @@ import pytest
 from tests.unit.eval.engines import ITEMS, JUDGED, QUERIES, NamingEngine, query
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.values import Progress
-from toolscript.eval.dataset import CalibrationBin, Dataset, EvalReport, Measure, SystemRole
-from toolscript.eval.judging import evenly_spread, judge
-from toolscript.eval.report import report_from_json, report_text, report_to_json
+from toolscript_eval.dataset import CalibrationBin, Dataset, EvalReport, Measure, SystemRole
+from toolscript_eval.judging import evenly_spread, judge
+from toolscript_eval.report import report_from_json, report_text, report_to_json
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ import pytest
 
 from toolscript.core.items import AssignedBy, Assignment
 from toolscript.core.taxonomy import Classification, SuggestedSkill
-from toolscript.eval.label_accuracy import Balance, labels_report, reports_of, result_of
-from toolscript.eval.labels import NONE, Label
-from toolscript.eval.metrics import wilson_interval
+from toolscript_eval.label_accuracy import Balance, labels_report, reports_of, result_of
+from toolscript_eval.labels import NONE, Label
+from toolscript_eval.metrics import wilson_interval
 
 LABELS = [
     Label("d", "1", "files", split="tune", readings=("files", "files")),

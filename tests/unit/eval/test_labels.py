@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.tools.classify.builders import default_skills
 from toolscript.core.errors import InvalidRequest, NotFound
-from toolscript.eval.labels import NONE, Label, agreement_of, labelled_items, read_labels
+from toolscript_eval.labels import NONE, Label, agreement_of, labelled_items, read_labels
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = ROOT / "benchmarks" / "skill_labels.jsonl"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from toolscript.eval.dataset import CalibrationBin
-from toolscript.eval.metrics import (
+from toolscript_eval.dataset import CalibrationBin
+from toolscript_eval.metrics import (
     auroc,
     calibration_bins,
     calibration_error,

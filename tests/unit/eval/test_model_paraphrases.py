@@ -9,7 +9,7 @@ from tests.unit.core.llm.text_endpoint import TextEndpoint
 from toolscript.core.errors import Rejected
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.llm.openai import OpenAITextModel
-from toolscript.eval.drafting import MAX_PARAPHRASE, MAX_READ, PER_TOOL, ModelParaphrases, usable
+from toolscript_eval.drafting import MAX_PARAPHRASE, MAX_READ, PER_TOOL, ModelParaphrases, usable
 
 TOOL = Item(
     "files__read_file",

@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.eval.engines import JUDGED, NamingEngine
 from toolscript.core.errors import InvalidRequest
-from toolscript.eval.dataset import EvalReport, EvalRequest, SystemReport
-from toolscript.eval.judging import judge
-from toolscript.eval.report import (
+from toolscript_eval.dataset import EvalReport, EvalRequest, SystemReport
+from toolscript_eval.judging import judge
+from toolscript_eval.report import (
     change_to_json,
     compare,
     differences_of_setup,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.eval.engines import JUDGED, NamingEngine
-from toolscript.eval.dataset import EvalReport
-from toolscript.eval.judging import judge
-from toolscript.eval.report import compare, comparison_text, report_text
+from toolscript_eval.dataset import EvalReport
+from toolscript_eval.judging import judge
+from toolscript_eval.report import compare, comparison_text, report_text
 
 pytestmark = pytest.mark.slow
 

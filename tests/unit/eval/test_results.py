@@ -1,4 +1,4 @@
-"""Which weights a run of `toolscript eval` judges with."""
+"""Which weights a run of `toolscript-eval` judges with."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, weights_to_json
-from toolscript.eval.dataset import EvalRequest
-from toolscript.eval.report import weights_of
+from toolscript_eval.dataset import EvalRequest
+from toolscript_eval.report import weights_of
 
 OTHER = replace(DEFAULT_WEIGHTS, meaning=0.25, word_match=9.0)
 

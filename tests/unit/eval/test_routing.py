@@ -11,11 +11,11 @@ from tests.unit.eval.engines import ITEMS, JUDGED, NamingEngine, query
 from tests.unit.eval.quality_reports import report
 from tests.unit.eval.test_quality_page import page, tables
 from toolscript.core.errors import InvalidRequest
-from toolscript.eval.dataset import Dataset, EngineAnswer, EvalReport, EvalRequest, Route
-from toolscript.eval.judging import judge
-from toolscript.eval.plot import quality_plot
-from toolscript.eval.report import differences_of_setup, report_from_json, report_text, report_to_json, result_of
 from toolscript.tools.model.query import Strategy
+from toolscript_eval.dataset import Dataset, EngineAnswer, EvalReport, EvalRequest, Route
+from toolscript_eval.judging import judge
+from toolscript_eval.plot import quality_plot
+from toolscript_eval.report import differences_of_setup, report_from_json, report_text, report_to_json, result_of
 
 pytestmark = pytest.mark.slow
 

@@ -12,11 +12,11 @@ from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.retrieval.model import IndexCard, Vector
 from toolscript.core.retrieval.ports import Embedder, Indexes
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS, RankingWeights
-from toolscript.eval.dataset import Dataset, DatasetQuery
-from toolscript.eval.judging import judge
-from toolscript.eval.metrics import DEPTH
-from toolscript.eval.service import Collections, ServiceEngine, service_engine
-from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
+from toolscript.testing import HashEmbedder, MemoryIndexes
+from toolscript_eval.dataset import Dataset, DatasetQuery
+from toolscript_eval.judging import judge
+from toolscript_eval.metrics import DEPTH
+from toolscript_eval.service import Collections, ServiceEngine, service_engine
 
 ITEMS = [
     Item("read", ItemKind.TOOL, "files", "read_file", "Read the contents of a file"),
@@ -31,7 +31,7 @@ READ = "read the contents of a file"
 
 
 def opened(indexes: Indexes, embedder: Embedder) -> AbstractAsyncContextManager[ServiceEngine]:
-    return service_engine(Collections(indexes), embedder, MemoryCatalog(MemoryDirtySet()))
+    return service_engine(Collections(indexes), embedder)
 
 
 @pytest.fixture

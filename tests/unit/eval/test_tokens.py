@@ -11,9 +11,9 @@ from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.tokens import definitions_of, listed_tokens, o200k_tokens
-from toolscript.eval.tokens import Spread, as_data, as_text, measure_tokens
 from toolscript.gateway.mcp.definitions import DEFINITIONS
 from toolscript.gateway.mcp.tools import MetaTools
+from toolscript_eval.tokens import Spread, as_data, as_text, measure_tokens
 
 
 async def test_a_report_adds_up_letter_by_letter() -> None:

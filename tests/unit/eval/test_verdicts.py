@@ -10,16 +10,16 @@ import pytest
 
 from tests.unit.eval.engines import JUDGED, QUERIES, NamingEngine
 from tests.unit.eval.quality_reports import HOSTILE, measure, report
+from tests.unit.eval.test_quality_plot import ELSEWHERE
 from toolscript.core.errors import InvalidRequest
-from toolscript.eval.dataset import DatasetQuery, EngineAnswer, EvalReport, TradeOff, Verdict
-from toolscript.eval.judging import judge
-from toolscript.eval.metrics import JudgedAnswer, verdict_score
-from toolscript.eval.report import report_from_json, report_text, report_to_json
-from toolscript.eval.verdict import MAX_POINTS, trade_off, verdicts_of
-from toolscript.eval.verdict_plot import has_verdicts, verdict_plot
+from toolscript_eval.dataset import DatasetQuery, EngineAnswer, EvalReport, TradeOff, Verdict
+from toolscript_eval.judging import judge
+from toolscript_eval.metrics import JudgedAnswer, verdict_score
+from toolscript_eval.plot import _limit, _panels, has_verdicts, verdict_plot
+from toolscript_eval.report import report_from_json, report_text, report_to_json
+from toolscript_eval.verdict import MAX_POINTS, trade_off, verdicts_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:", re.IGNORECASE)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 CURVE = (
     TradeOff(0.0, 0.0, 1.0),
@@ -126,45 +126,40 @@ def drawn(*reports: EvalReport) -> ET.Element:
     return ET.fromstring(verdict_plot(reports))
 
 
-def titled(picture: ET.Element, tag: str) -> dict[str, ET.Element]:
-    return {title: item for item in picture.iter(f"{SVG}{tag}") if (title := item.findtext(f"{SVG}title"))}
+def titled(picture: ET.Element, name: str) -> list[ET.Element]:
+    return [item for item in picture.iter(f"{SVG}g") if item.get("id") == name]
 
 
-def scale(picture: ET.Element, anchor: str, along: str) -> dict[float, float]:
-    ticks = [
-        item
-        for item in picture.iter(f"{SVG}text")
-        if "tick" in item.get("class", "") and item.get("text-anchor") == anchor
-    ]
-    return {float((item.text or "").rstrip("%")) / 100: float(item.get(along, "")) for item in ticks}
+def path_of(curve: ET.Element) -> list[float]:
+    (path,) = curve.iter(f"{SVG}path")
+    return [float(number) for number in NUMBER.findall(path.get("d", ""))]
 
 
 def test_every_kind_has_a_curve_and_a_dot_where_the_threshold_in_use_is() -> None:
     picture = drawn(judged_report())
-    across, down = scale(picture, "middle", "x"), scale(picture, "end", "y")
-    assert max(across) == 0.1, "every curve is down at few false answers there"
-    curves = titled(picture, "path")
-    assert list(curves) == ["unanswerable (40)", "near_miss (40)"]
-    assert curves["unanswerable (40)"].get("class") != curves["near_miss (40)"].get("class")
-    (dot,) = [dot for title, dot in titled(picture, "circle").items() if title.startswith("near_miss")]
-    expected = across[0.0] + (across[0.1] - across[0.0]) * 0.4
-    assert float(dot.get("cx", "")) == pytest.approx(expected, abs=0.1)
-    middle = (down[0.4] + down[0.6]) / 2 - 4
-    assert float(dot.get("cy", "")) == pytest.approx(middle, abs=0.1)
+    shown = "".join(picture.itertext())
+    assert "unanswerable (40)" in shown
+    assert "near_miss (40)" in shown
+    assert "desk, near_miss (40), in use 0.040 and 0.500, AUROC 0.900" in shown
+    for number in (0, 1):
+        (curve,), (dot,) = titled(picture, f"curve-{number}"), titled(picture, f"used-{number}")
+        across = path_of(curve)[::2]
+        (mark,) = dot.iter(f"{SVG}use")
+        assert min(across) < float(mark.get("x", "")) < max(across)
 
 
-def test_a_curve_is_cut_at_the_end_of_the_scale() -> None:
-    picture = drawn(judged_report())
-    across = scale(picture, "middle", "x")
-    for curve in titled(picture, "path").values():
-        numbers = [float(number) for number in NUMBER.findall(curve.get("d", ""))]
-        assert max(numbers[::2]) == pytest.approx(across[0.1], abs=0.1)
-        assert min(numbers[::2]) == pytest.approx(across[0.0], abs=0.1)
+def test_the_scale_ends_where_every_curve_is_down_at_few_false_answers() -> None:
+    shown = "".join(drawn(judged_report()).itertext())
+    assert "10%" in shown
+    assert _limit_of(judged_report()) == 0.1
 
 
 def test_the_scale_has_room_for_the_dots() -> None:
-    wide = replace(judged_report(), verdicts=(verdict("unanswerable", refusals=0.38),))
-    assert max(scale(drawn(wide), "middle", "x")) == 0.5
+    assert _limit_of(replace(judged_report(), verdicts=(verdict("unanswerable", refusals=0.38),))) == 0.5
+
+
+def _limit_of(judged: EvalReport) -> float:
+    return _limit([curve for panel in _panels([judged]) for curve in panel.curves])
 
 
 def test_each_set_with_unanswerable_queries_has_a_panel_and_engines_are_told_apart() -> None:
@@ -179,16 +174,18 @@ def test_each_set_with_unanswerable_queries_has_a_panel_and_engines_are_told_apa
     assert "azure" not in shown
     assert "etom, unanswerable (40), in use 0.040 and 0.500, AUROC 0.900" in shown
     assert "service, near_miss (40)" in shown
-    assert len(list(picture.iter(f"{SVG}circle"))) == 5
+    assert len([dot for number in range(3) for dot in titled(picture, f"used-{number}")]) == 5
 
 
 def test_a_hostile_or_impossible_report_is_drawn_as_far_as_it_can_be() -> None:
     odd = replace(verdict(HOSTILE), curve=(TradeOff(0.0, -3.0, 7.0), *CURVE, TradeOff(0.0, float("nan"), 0.0)))
     text = verdict_plot([replace(report(HOSTILE), verdicts=(odd,))])
     assert not ELSEWHERE.search(text)
-    (curve,) = titled(ET.fromstring(text), "path").values()
-    (usual,) = titled(drawn(judged_report("desk", "gateway", "unanswerable")), "path").values()
-    assert curve.get("d") == usual.get("d"), "shares that are none are left out"
+    (curve,), (usual,) = (
+        titled(picture, "curve-0")
+        for picture in (ET.fromstring(text), drawn(judged_report("desk", "gateway", "unanswerable")))
+    )
+    assert len(path_of(curve)) == len(path_of(usual)), "shares that are none are left out"
 
 
 def test_a_dataset_whose_queries_all_have_an_answer_has_no_trade_off() -> None:

@@ -78,7 +78,11 @@ export interface Explanation {
     word: string;
     /** The field that has it. */
     field: string;
+    /** What it was read as, if that is another word; else empty. */
+    read_as: string;
   }[];
+  /** That it is the right one: the confidence is made of it. Null where a score is. */
+  probability: number | null;
   /** What each part of the ranking adds to the score. */
   contributions: Record<string, number>;
 }
@@ -206,6 +210,8 @@ export interface ToolHit {
   also: string[];
   /** Whether its source says that it should no longer be used. */
   deprecated: boolean;
+  /** By server, the paths in the commands of twins that tell these apart: what each is for. */
+  paths: Record<string, string>;
   /** What calling it may do at worst; null for what cannot be called. */
   risk: ToolRisk | null;
   /** What the confidence is made of; null unless `explain` is true. */
@@ -271,10 +277,12 @@ export interface ToolSearchMetadata {
   good_match: boolean;
   /** Words of the query that none of the best candidates has. */
   unmatched_words: string[];
-  /** The best items below the threshold, when none reaches it. */
+  /** Where nothing reaches the threshold: the nearest, as guesses. */
   near_misses: ToolHit[];
   /** What to try, what was not searched, and why; null where all is well. */
   hint: string | null;
+  /** The query as it was read, with short forms, commands and names of files as what they mean. */
+  read_as: string | null;
   /** What the rules of the curation did to the results; null unless `explain` is true. */
   rules: string[] | null;
 }

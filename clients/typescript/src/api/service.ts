@@ -80,22 +80,27 @@ export interface AuditPage {
 export interface AuditShown {
   /** Its number. */
   id: number;
-  /** Namespace of the subject; null for what all share, as a skill. */
+  /**
+   * Namespace of the subject; null for what all share, as a skill, and for what administrators alone see, as
+   * documents and indexes.
+   */
   namespace: string | null;
-  /** Time of the decision. */
+  /** Time of the change. */
   at: string;
   /**
-   * Who decided: the subject of the token, or `admin` with the admin token. Where nothing authenticates clients:
-   * the person that the client names, or `api`. Of the command line, and of entries made before the actor was
-   * verified, it is the writer's own word.
+   * Who changed it: the subject of the token, or `admin` with the admin token. Where nothing authenticates
+   * clients: the person that the client names, or `api`. Of the command line it is the logged-in user, or for
+   * decisions the name that it gives; of old entries, the writer's own word.
    */
   actor: string;
   /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
   on_behalf_of: string | null;
-  /** The decision, such as `skill.add`. */
+  /** What was done, such as `skill.add` or `tenant.erase`. */
   action: string;
-  /** Id of the skill, tool, suggestion, rule or change. */
+  /** What it was done to: an id, or the name of a source, a tenant or an index. */
   subject: string;
+  /** How many objects it changed; null for a job that has not ended, and for old entries. */
+  count: number | null;
   /** What changed. */
   details: Record<string, unknown>;
 }
@@ -333,7 +338,7 @@ export interface DocumentSearchRequest {
   cursor?: string | null;
   /** Rerank the top results with a cross-encoder or an LLM. Default: "off". */
   rerank?: Rerank;
-  /** Maximum number of documents returned. Default: 10. */
+  /** Maximum number of documents returned. Left out: 10, or what the plan allows if that is less. Default: 10. */
   limit?: number;
 }
 
@@ -462,7 +467,10 @@ export interface GapsShown {
 }
 
 export interface HealthShown {
-  /** `degraded`: it answers without some parts. */
+  /**
+   * `degraded`: it answers without some parts; `unready`: no search works without those that are down, or the
+   * process is ending.
+   */
   status: "ready" | "degraded" | "unready";
   /** Each part by name. */
   parts: Record<string, PartShown>;
@@ -807,17 +815,15 @@ export interface PositionShown {
 /** Thresholds by name, from few and sure results to many. */
 export type Preset = "precision" | "balanced" | "recall";
 
-/** `suggestion` is a skill that classifiers asked for; the others are proposed from the catalog. */
-export type ProposalKind = "suggestion" | "new" | "split" | "merge" | "retire";
+/** `suggestion` is a skill that classifiers asked for; a `new` one is proposed from the catalog. */
+export type ProposalKind = "suggestion" | "new";
 
 export interface ProposedChangeShown {
   /** Skills that approving adds. */
   creates: ProposedSkill[];
-  /** Skills that approving deactivates, once no item is only in them. */
-  retires: string[];
-  /** Members, their share of the catalog, central items, nearest skills, and the gain in routing. */
+  /** Number of members and of all items, central members, and nearest skills. */
   evidence: Record<string, unknown>;
-  /** Whether items have yet to move, or to move back. */
+  /** Whether items have yet to be classified again. */
   is_moving: boolean;
 }
 
@@ -1188,7 +1194,7 @@ export interface SuggestionDecided {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
-  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  /** `suggestion`: classifiers asked for a skill. `new`: it is proposed from the catalog. */
   kind: ProposalKind;
   /** What a proposal changes; null for a suggestion. */
   change: ProposedChangeShown | null;
@@ -1222,7 +1228,7 @@ export interface SuggestionEvidence {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
-  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  /** `suggestion`: classifiers asked for a skill. `new`: it is proposed from the catalog. */
   kind: ProposalKind;
   /** What a proposal changes; null for a suggestion. */
   change: ProposedChangeShown | null;
@@ -1267,7 +1273,7 @@ export interface SuggestionShown {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
-  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  /** `suggestion`: classifiers asked for a skill. `new`: it is proposed from the catalog. */
   kind: ProposalKind;
   /** What a proposal changes; null for a suggestion. */
   change: ProposedChangeShown | null;
@@ -1445,6 +1451,11 @@ export interface ToolSearchMetadata {
   good_match: boolean | null;
   /** Words of the query that none of the best candidates has. */
   unmatched_words: string[];
+  /**
+   * The query as it was read, with short forms, commands and names of files as what they mean; null where it was
+   * read as typed.
+   */
+  read_as: string | null;
   /** Misspelt words of the query, each with the word of the catalog that it was read as. */
   corrected_words: Record<string, string>;
   /** The best items below the threshold, when none reaches it. */
@@ -1474,7 +1485,10 @@ export interface ToolSearchRequest {
   preset?: Preset;
   /** Maximum number of skills matched by vector; those matched by words are added. Default: 3. */
   skill_limit?: number;
-  /** Minimum similarity of a skill matched by vector; the preset's if null. */
+  /**
+   * Minimum similarity of a skill matched by vector; the preset's if null. Where no skill has three quarters of
+   * it, all items are searched.
+   */
   skill_threshold?: number | null;
   /** Load the schemas of the items returned. Default: true. */
   include_schemas?: boolean;
@@ -1515,6 +1529,8 @@ export interface ToolSearchStep {
   good_match: boolean;
   /** The items for the step, best first, at most three. */
   results: ToolMatch[];
+  /** The nearest items where the step has no results: guesses. */
+  near_misses: ToolMatch[];
 }
 
 export interface ToolShown {
@@ -1828,7 +1844,7 @@ export interface Operations {
   reject_suggestion: { path: { suggestion_id: number }; body: ReviewRequest; answer: SuggestionShown };
   /** Assign an existing skill to the tools that request it. */
   merge_suggestion: { path: { suggestion_id: number }; body: MergeRequest; answer: SuggestionShown };
-  /** Undo an approved proposal: its items get back what they had. */
+  /** Undo an approved proposal: its skill is deactivated. */
   undo_suggestion: { path: { suggestion_id: number }; body: ReviewRequest; answer: SuggestionDecided };
   /** List rules, in order of id. */
   list_rules: { query: ListRulesQuery; answer: RulePage };
@@ -1866,7 +1882,7 @@ export interface Operations {
   get_job: { path: { job_id: number }; answer: JobShown };
   /** List people's decisions, the latest first. */
   list_audit: { query: ListAuditQuery; answer: AuditPage };
-  /** Can the service answer searches, and are all of its parts up? */
+  /** Does this process serve, and are all of its parts up? */
   readyz: { answer: HealthShown };
   /** Search documents. */
   search_documents: { body: DocumentSearchRequest; answer: DocumentSearchResponse };

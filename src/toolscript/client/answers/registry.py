@@ -126,12 +126,10 @@ class ProposedSkill(Record):
 class ProposedChange(Record):
     creates: list[ProposedSkill]
     """Skills that approving adds."""
-    retires: list[str]
-    """Skills that approving deactivates, once no item is only in them."""
     evidence: dict[str, Any]
-    """Members, their share of the catalog, central items, nearest skills, and the gain in routing."""
+    """Number of members and of all items, central members, and nearest skills."""
     is_moving: bool
-    """Whether items have yet to move, or to move back."""
+    """Whether items have yet to be classified again."""
 
 
 class Suggestion(Record):
@@ -159,8 +157,8 @@ class Suggestion(Record):
     """Time of the decision; null without one."""
     skill_id: str | None
     """The skill assigned to the items that request it."""
-    kind: Literal["suggestion", "new", "split", "merge", "retire"]
-    """`suggestion`: classifiers asked for a skill. The others are proposed from the catalog."""
+    kind: Literal["suggestion", "new"]
+    """`suggestion`: classifiers asked for a skill. `new`: it is proposed from the catalog."""
     change: ProposedChange | None
     """What a proposal changes; null for a suggestion."""
 
@@ -212,8 +210,8 @@ class SuggestionEvidence(Record):
     """Time of the decision; null without one."""
     skill_id: str | None
     """The skill assigned to the items that request it."""
-    kind: Literal["suggestion", "new", "split", "merge", "retire"]
-    """`suggestion`: classifiers asked for a skill. The others are proposed from the catalog."""
+    kind: Literal["suggestion", "new"]
+    """`suggestion`: classifiers asked for a skill. `new`: it is proposed from the catalog."""
     change: ProposedChange | None
     """What a proposal changes; null for a suggestion."""
     tools: list[ToolBrief]
@@ -249,8 +247,8 @@ class SuggestionDecided(Record):
     """Time of the decision; null without one."""
     skill_id: str | None
     """The skill assigned to the items that request it."""
-    kind: Literal["suggestion", "new", "split", "merge", "retire"]
-    """`suggestion`: classifiers asked for a skill. The others are proposed from the catalog."""
+    kind: Literal["suggestion", "new"]
+    """`suggestion`: classifiers asked for a skill. `new`: it is proposed from the catalog."""
     change: ProposedChange | None
     """What a proposal changes; null for a suggestion."""
     routing: Literal["done", "pending"]
@@ -468,19 +466,23 @@ class AuditEntry(Record):
     id: int
     """Its number."""
     namespace: str | None
-    """Namespace of the subject; null for what all share, as a skill."""
+    """Namespace of the subject; null for what all share, as a skill, and for what administrators alone see, as
+    documents and indexes.
+    """
     at: str
-    """Time of the decision."""
+    """Time of the change."""
     actor: str
-    """Who decided: the subject of the token, or `admin` with the admin token. Where nothing authenticates
-    clients: the person that the client names, or `api`. Of the command line, and of entries made before the
-    actor was verified, it is the writer's own word.
+    """Who changed it: the subject of the token, or `admin` with the admin token. Where nothing authenticates
+    clients: the person that the client names, or `api`. Of the command line it is the logged-in user, or for
+    decisions the name that it gives; of old entries, the writer's own word.
     """
     on_behalf_of: str | None
     """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     action: str
-    """The decision, such as `skill.add`."""
+    """What was done, such as `skill.add` or `tenant.erase`."""
     subject: str
-    """Id of the skill, tool, suggestion, rule or change."""
+    """What it was done to: an id, or the name of a source, a tenant or an index."""
+    count: int | None
+    """How many objects it changed; null for a job that has not ended, and for old entries."""
     details: dict[str, Any]
     """What changed."""

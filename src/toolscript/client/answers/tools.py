@@ -31,6 +31,8 @@ class Explanation(Record):
     """Confidence as a general tool that can do the task; 0 for others. Only from a gateway."""
     matched: list[dict[str, Any]] | None = None
     """The words that match. Only from a gateway."""
+    probability: float | None = None
+    """That it is the right one: the confidence is made of it. Null where a score is. Only from a gateway."""
     contributions: dict[str, float] | None = None
     """What each part of the ranking adds to the score. Only from a gateway."""
 
@@ -85,6 +87,10 @@ class ToolHit(Record):
     """Ids of the same tool of other servers, which have no hits of their own. Only from a gateway."""
     deprecated: bool | None = None
     """Whether its source says that it should no longer be used. Only from a gateway."""
+    paths: dict[str, str] | None = None
+    """By server, the paths in the commands of twins that tell these apart: what each is for. Only from a
+    gateway.
+    """
     risk: ToolRisk | None = None
     """What calling it may do at worst; null for what cannot be called. Only from a gateway."""
 
@@ -98,6 +104,8 @@ class ToolSearchStep(Record):
     """Whether something fits the step; never true without results."""
     results: list[ToolHit]
     """The items for the step, best first, at most three."""
+    near_misses: list[ToolHit] | None = None
+    """The nearest items where the step has no results: guesses. Only from a service."""
 
 
 class SkillMatch(Record):
@@ -186,6 +194,10 @@ class ToolSearchMetadata(Record):
     """
     unmatched_words: list[str]
     """Words of the query that none of the best candidates has."""
+    read_as: str | None
+    """The query as it was read, with short forms, commands and names of files as what they mean; null where it
+    was read as typed.
+    """
     near_misses: list[ToolHit]
     """The best items below the threshold, when none reaches it."""
     hint: str | None

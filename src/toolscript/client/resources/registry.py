@@ -132,7 +132,7 @@ class Suggestions(Resource[M_co]):
 
     @operation
     def undo(self, suggestion_id: int, *, reviewer: str) -> Steps[SuggestionDecided]:
-        """Undo an approved proposal: its tools get back the skills that they had."""
+        """Undo an approved proposal: its skill is deactivated, and its tools are classified again."""
         path = f"{SUGGESTIONS}/{step_of(suggestion_id)}/undo"
         return self._ask("POST", path, SuggestionDecided, body={"reviewer": reviewer}, idempotent=False)
 

@@ -49,6 +49,7 @@ class Tenant:
 class Plan:
     """Limits of a tenant. None: no limit.
 
+    `concurrency` are the requests of one kind that a process handles at once.
     `metadata_fields` are the fields that a tenant may request and filter by.
     """
 
@@ -57,6 +58,7 @@ class Plan:
     metadata_fields: frozenset[str] | None = None
     max_documents: int | None = None
     requests_per_minute: int | None = None
+    concurrency: int | None = None
 
     def visible(self, metadata: JsonObject) -> JsonObject:
         allowed = self.metadata_fields

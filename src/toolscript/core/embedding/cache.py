@@ -5,9 +5,10 @@ import hashlib
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,34 +32,40 @@ class _Entry:
 
 
 class CachedEmbedder:
-    """Caches the last `size` queries. Concurrent requests for the same query are embedded once."""
+    """Caches the last `size` queries, apart for each group. Requests of a group at once are embedded once."""
 
     def __init__(self, embedder: Embedder, size: int) -> None:
         self._embedder = embedder
         self._size = size
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[_Query, _Entry] = OrderedDict()
 
     @property
     def model(self) -> ModelCard:
         return self._embedder.model
 
+    def within(self, group: Hashable) -> Embedder:
+        return _Group(self, group)
+
     async def embed_query(self, text: str) -> Vector:
-        entry = self._entries.get(text) or self._start(text)
-        self._entries.move_to_end(text)
-        if len(self._entries) > self._size:
-            self._entries.popitem(last=False)
-        return await self._vector(text, entry)
+        return await self.embed_of(_Query(text))
 
     async def embed_texts(self, texts: Sequence[str]) -> Matrix:
         return await self._embedder.embed_texts(texts)
 
-    def _start(self, text: str) -> _Entry:
-        entry = _Entry(asyncio.ensure_future(self._embedder.embed_query(text)))
-        self._entries[text] = entry
-        entry.vector.add_done_callback(lambda _: self._evict_failure(text, entry))
+    async def embed_of(self, query: "_Query") -> Vector:
+        entry = self._entries.get(query) or self._start(query)
+        self._entries.move_to_end(query)
+        if len(self._entries) > self._size:
+            self._entries.popitem(last=False)
+        return await self._vector(query, entry)
+
+    def _start(self, query: "_Query") -> _Entry:
+        entry = _Entry(asyncio.ensure_future(self._embedder.embed_query(query.text)))
+        self._entries[query] = entry
+        entry.vector.add_done_callback(lambda _: self._evict_failure(query, entry))
         return entry
 
-    async def _vector(self, text: str, entry: _Entry) -> Vector:
+    async def _vector(self, query: "_Query", entry: _Entry) -> Vector:
         """Wait for the vector. One cancelled caller does not affect the others; the last one cancels the work."""
         entry.waiting += 1
         try:
@@ -67,15 +74,38 @@ class CachedEmbedder:
             entry.waiting -= 1
             if not entry.waiting and not entry.vector.done():
                 entry.vector.cancel()
-                self._evict(text, entry)
+                self._evict(query, entry)
 
-    def _evict_failure(self, text: str, entry: _Entry) -> None:
+    def _evict_failure(self, query: "_Query", entry: _Entry) -> None:
         if entry.vector.cancelled() or entry.vector.exception():
-            self._evict(text, entry)
+            self._evict(query, entry)
 
-    def _evict(self, text: str, entry: _Entry) -> None:
-        if self._entries.get(text) is entry:
-            del self._entries[text]
+    def _evict(self, query: "_Query", entry: _Entry) -> None:
+        if self._entries.get(query) is entry:
+            del self._entries[query]
+
+
+class _Query(NamedTuple):
+    text: str
+    group: Hashable = None
+
+
+class _Group:
+    """A group's part of the cache."""
+
+    def __init__(self, cached: CachedEmbedder, group: Hashable) -> None:
+        self._cached = cached
+        self._group = group
+
+    @property
+    def model(self) -> ModelCard:
+        return self._cached.model
+
+    async def embed_query(self, text: str) -> Vector:
+        return await self._cached.embed_of(_Query(text, self._group))
+
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
+        return await self._cached.embed_texts(texts)
 
 
 def text_key(text: str) -> bytes:

@@ -61,7 +61,9 @@ class LocalEmbedder:
         self._places = asyncio.Semaphore(max_waiting)
         self._pending: list[_PendingText] = []
         self._counter: TokenCounter | None = None
-        self._max_tokens = CPU_TOKENS if providers_for(device) == [CPU_PROVIDER] else GPU_TOKENS
+        max_tokens = CPU_TOKENS if providers_for(device) == [CPU_PROVIDER] else GPU_TOKENS
+        # A text has one vector, whatever is embedded with it.
+        self._max_tokens = 0 if loaded.mixes_batches else max_tokens
 
     @property
     def model(self) -> ModelCard:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -69,8 +70,11 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Loaded:
+    """`mixes_batches`: the vector of a text depends on the other texts of its batch."""
+
     engine: Engine
     card: ModelCard
+    mixes_batches: bool = False
 
 
 def providers_for(device: Device) -> list[str]:
@@ -92,6 +96,12 @@ def providers_for(device: Device) -> list[str]:
 
 def prefixes_of(name: str) -> tuple[str, str]:
     return next((pair for family, pair in PREFIXES.items() if family in name.lower()), ("", ""))
+
+
+def mixes_batches(path: Path) -> bool:
+    """Return whether a model scales its numbers by those of the whole batch, as dynamic quantization does."""
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as graph:
+        return graph.find(b"DynamicQuantizeLinear") >= 0
 
 
 def digest_of(path: Path) -> str:

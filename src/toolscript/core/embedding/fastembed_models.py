@@ -19,6 +19,7 @@ from toolscript.core.embedding.engine import (
     Loaded,
     TokenCounter,
     digest_of,
+    mixes_batches,
     prefixes_of,
     providers_for,
 )
@@ -65,7 +66,7 @@ def load_named(
         engine = TextEmbedding(
             model, cache_dir=folder, threads=threads, providers=providers, local_files_only=True
         )
-    return Loaded(NamedEngine(engine), _card(model, engine))
+    return Loaded(NamedEngine(engine), _card(model, engine), mixes_batches(_path(engine)))
 
 
 def download_model(model: str, downloads: Path | None, on_progress: OnProgress) -> None:
@@ -115,6 +116,11 @@ def require_network(what: str, option: str) -> None:
 
 
 def _card(model: str, engine: TextEmbedding) -> ModelCard:
+    pooling = type(engine.model).__name__
+    return ModelCard(model, digest_of(_path(engine)), engine.embedding_size, pooling, *prefixes_of(model))
+
+
+def _path(engine: TextEmbedding) -> Path:
     inner = engine.model
-    path = Path(inner._model_dir) / inner.model_description.model_file  # type: ignore[attr-defined]  # noqa: SLF001
-    return ModelCard(model, digest_of(path), engine.embedding_size, type(inner).__name__, *prefixes_of(model))
+    folder: Path = Path(inner._model_dir)  # type: ignore[attr-defined]  # noqa: SLF001
+    return folder / str(inner.model_description.model_file)  # type: ignore[attr-defined]

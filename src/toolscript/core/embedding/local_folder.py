@@ -17,6 +17,7 @@ from toolscript.core.embedding.engine import (
     Loaded,
     TokenCounter,
     digest_of,
+    mixes_batches,
     prefixes_of,
     providers_for,
 )
@@ -83,7 +84,7 @@ def load_folder(folder: Path, threads: int | None, device: Device) -> Loaded:
     engine = FolderEngine(folder, file, pooling=pooling, threads=threads, device=device)
     size = int(_read(folder / "config.json")["hidden_size"])
     card = ModelCard(folder.name, digest_of(folder / file), size, pooling, *prefixes_of(folder.name))
-    return Loaded(engine, card)
+    return Loaded(engine, card, mixes_batches(folder / file))
 
 
 def _pool(output: NDArray[np.float32], mask: NDArray[np.int64], pooling: str) -> Matrix:

@@ -1,19 +1,14 @@
-"""MCP servers in all protocol versions in use: over stateless HTTP and over stdio."""
+"""MCP servers in all protocol versions in use, over HTTP."""
 
-import asyncio
-import os
-import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-import anyio
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
@@ -28,9 +23,6 @@ from toolscript.core.errors import InvalidRequest, envelope_of
 from toolscript.core.mcp.answers import PICTURES, compact_json, failed
 from toolscript.core.mcp_client.model import CallResult
 
-READ_BYTES = 64 * 1024
-MAX_QUEUED_LINES = 64
-
 # From this version on, invalid arguments are a tool result, which the model can correct, not a protocol error.
 ARGUMENT_ERRORS_ARE_RESULTS = "2025-11-25"
 _CONTENT_BLOCK = TypeAdapter[ContentBlock](ContentBlock)
@@ -43,62 +35,6 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 Context = ServerRequestContext[Any, Any]
 ListTools = Callable[[Context, PaginatedRequestParams], Awaitable[ListToolsResult | dict[str, Any]]]
 CallTool = Callable[[Context, CallToolRequestParams], Awaitable[dict[str, Any]]]
-
-
-class InputLines:
-    """An asynchronous iterator over the lines of a file descriptor. Reading starts with the first iteration."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue(MAX_QUEUED_LINES)
-        self._started = False
-
-    def __aiter__(self) -> "InputLines":
-        return self
-
-    async def __anext__(self) -> str:
-        if not self._started:
-            self._started = True
-            loop = asyncio.get_running_loop()
-            threading.Thread(target=self._read, args=(loop,), name="stdin", daemon=True).start()
-        line = await self._lines.get()
-        if line is None:
-            raise StopAsyncIteration
-        return line
-
-    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        rest = b""
-        while data := os.read(self._descriptor, READ_BYTES):
-            *lines, rest = (rest + data).split(b"\n")
-            if not all(self._enqueue(line, loop) for line in lines):
-                return
-        if not rest or self._enqueue(rest, loop):
-            self._enqueue(None, loop)
-
-    def _enqueue(self, line: bytes | None, loop: asyncio.AbstractEventLoop) -> bool:
-        """Block until the queue has room; return False if the event loop has stopped reading."""
-        text = None if line is None else line.decode("utf-8", "replace")
-        put = self._lines.put(text)
-        try:
-            asyncio.run_coroutine_threadsafe(put, loop).result()
-        except (RuntimeError, asyncio.CancelledError):
-            put.close()
-            return False
-        return True
-
-
-@contextmanager
-def claimed_input() -> Iterator[int]:
-    """Yield a duplicate of stdin, and replace stdin by /dev/null, so that child processes cannot read it."""
-    wire = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    try:
-        yield wire
-    finally:
-        # `wire` stays open: the thread may still be reading it.
-        os.dup2(wire, 0)
 
 
 def allow_hosts(hosts: Sequence[str], schemes: Sequence[str] = ("http",)) -> TransportSecuritySettings:
@@ -252,11 +188,3 @@ def mcp_asgi(
         server, stateless=True, security_settings=security, max_request_body_size=max_bytes
     )
     return PostOnly(around(manager.handle_request)), manager.run()
-
-
-async def run_stdio(server: Server[Any]) -> None:
-    """Serve one client until it closes stdin. Other output of the process goes to stderr."""
-    with claimed_input() as wire:
-        lines = cast("anyio.AsyncFile[str]", InputLines(wire))
-        async with stdio_server(stdin=lines) as (read, write):
-            await server.run(read, write, server.create_initialization_options())

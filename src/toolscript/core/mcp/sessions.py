@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,11 +24,16 @@ MAX_FIRST_BYTES = 64 * 1024
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    def __init__(self, server: Server[Any]) -> None:
-        super().__init__(server, security_settings=LOOPBACK_ONLY)
+    def __init__(self, server: Server[Any], max_bytes: int) -> None:
+        super().__init__(server, security_settings=LOOPBACK_ONLY, max_request_body_size=max_bytes)
 
     def has(self, session: str | None) -> bool:
         return session is not None and session in self._server_instances
+
+    async def end(self, session: str) -> None:
+        """End a session, and cancel what is done in it."""
+        if (transport := self._server_instances.get(session)) is not None:
+            await self._discard_session(session, transport)
 
     @property
     def are_full(self) -> bool:
@@ -35,13 +41,16 @@ class _Sessions(StreamableHTTPSessionManager):
 
 
 class SessionApp:
-    """ASGI app for a route."""
+    """ASGI app for a route. A client that sends the header `one_stream` has left when it closes its stream."""
 
-    def __init__(self, server: ToolServer) -> None:
+    def __init__(self, server: ToolServer, max_bytes: int, one_stream: str) -> None:
         server.has_session = self.has
-        self._sessions = _Sessions(server)
+        self._one_stream = one_stream
+        self._sessions = _Sessions(server, max_bytes)
         self._ended: dict[str, None] = {}
-        self._stateless = StreamableHTTPSessionManager(server, stateless=True, security_settings=LOOPBACK_ONLY)
+        self._stateless = StreamableHTTPSessionManager(
+            server, stateless=True, security_settings=LOOPBACK_ONLY, max_request_body_size=max_bytes
+        )
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -55,6 +64,8 @@ class SessionApp:
             if scope["method"] == "DELETE" and session is not None:
                 self._note_end(session)
             await self._sessions.handle_request(scope, receive, send)
+            if scope["method"] == "GET" and session is not None and self._one_stream in Headers(scope=scope):
+                await self._sessions.end(session)
         elif scope["method"] != "POST":
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
         else:
@@ -100,7 +111,9 @@ def _again(first: Message, receive: Receive) -> Receive:
     return receive_again
 
 
-def mcp_asgi_with_sessions(server: ToolServer) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
+def mcp_asgi_with_sessions(
+    server: ToolServer, max_bytes: int = DEFAULT_MAX_REQUEST_BODY_SIZE, one_stream: str = ""
+) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
     """Return the app for a route and its lifespan context."""
-    app = SessionApp(server)
+    app = SessionApp(server, max_bytes, one_stream)
     return app, app.run()

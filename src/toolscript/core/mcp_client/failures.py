@@ -20,7 +20,7 @@ from toolscript.core.errors import (
 )
 from toolscript.core.item_json import storable
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp_client.model import STDERR_PREFIX, STDOUT_PREFIX
+from toolscript.core.mcp_client.model import SAID_PREFIX, STDERR_PREFIX, STDOUT_PREFIX
 from toolscript.core.mcp_client.stdio import Child
 
 # A message is shortened when it is shown, after its secrets were masked: half of one is still one.
@@ -45,6 +45,8 @@ _PHRASES: tuple[tuple[type[BaseException], str], ...] = (
     (OSError, "the connection broke"),
     (RuntimeError, "the server's answer cannot be used"),
 )
+# Of the others, the details are those of the server, or may quote it.
+_OF_THE_SYSTEM = (httpx2.ConnectTimeout, httpx2.ConnectError, httpx2.HTTPStatusError, TimeoutError, OSError)
 
 
 @dataclass(frozen=True)
@@ -91,24 +93,32 @@ def root_cause(fault: BaseException) -> BaseException:
 def describe_failure(fault: BaseException, child: Child | None = None, refusal: str = "") -> Failure:
     """Return why a connection failed, for the person who runs the server."""
     cause = root_cause(fault)
-    reason = cause.message if isinstance(cause, ToolscriptError) else refusal or _phrase(cause)
+    reason = _own_words(cause) if isinstance(cause, ToolscriptError) else refusal or _phrase(cause)
     if child is None:
         return Failure(reason)
     # An exit code is more specific than a closed connection.
     return Failure(reason if child.exit_code is None else _describe_exit(child.exit_code), _child_output(child))
 
 
+def _own_words(cause: ToolscriptError) -> str:
+    """Return the message of an error of ours, with what a server may have said of it introduced as that."""
+    if isinstance(cause, ServerUnavailable):
+        return cause.message
+    return f"the server answered with an error{SAID_PREFIX}{cause.message}"
+
+
 def _phrase(cause: BaseException) -> str:
     for kind, phrase in _PHRASES:
         if isinstance(cause, kind):
-            return f"{phrase}: {_detail(cause)}"[:MAX_UNMASKED]
-    return f"unexpected {type(cause).__name__}: {_detail(cause)}"[:MAX_UNMASKED]
+            between = ": " if kind in _OF_THE_SYSTEM else SAID_PREFIX
+            return f"{phrase}{between}{_detail(cause)}"[:MAX_UNMASKED]
+    return f"unexpected {type(cause).__name__}{SAID_PREFIX}{_detail(cause)}"[:MAX_UNMASKED]
 
 
 def _detail(cause: BaseException) -> str:
     if isinstance(cause, httpx2.HTTPStatusError):
         # The text of the error contains the whole URL, which may contain secrets.
-        return f"HTTP {cause.response.status_code} {cause.response.reason_phrase}".strip()
+        return f"HTTP {cause.response.status_code}"
     if isinstance(cause, ValidationError):
         return "; ".join(f"{'.'.join(map(str, error['loc']))} {error['msg']}" for error in cause.errors()[:3])
     return str(cause) or type(cause).__name__

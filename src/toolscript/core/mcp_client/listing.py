@@ -1,6 +1,5 @@
 """Listing of a server: bounded, paged reads of its tools, prompts and resources as items."""
 
-import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -8,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
+from toolscript.core.daemon_threads import OF_SERVERS
 from toolscript.core.errors import InvalidRequest, ServerRejected
 from toolscript.core.item_json import MAX_NAME, storable, visible_item_from_json
 from toolscript.core.items import Item, ItemKind, JsonObject
@@ -216,7 +216,7 @@ async def _read_listing(
             listed.refuse(f"{listing.name}s", f"only the first {MAX_ITEMS} items of a server are read")
             break
     # Parsing thousands of schemas takes long; in a thread it does not delay other servers' messages.
-    await asyncio.to_thread(listed.add, listing.name, entries[:room], check)
+    await OF_SERVERS.run(lambda: listed.add(listing.name, entries[:room], check))
 
 
 async def _pages(send: SendRequest, listing: Listing, listed: ListedItems) -> AsyncIterator[list[object]]:

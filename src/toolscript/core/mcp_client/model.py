@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote, unquote_plus, urlsplit
 from toolscript.core.errors import ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
 
-# These introduce a server's own output in an `error`. It may contain anything, also secrets.
-STDOUT_PREFIX, STDERR_PREFIX = "; stdout is not JSON-RPC: ", "; stderr: "
+# These introduce a server's own words in an `error`. They may be anything, also secrets, or orders to a model.
+STDOUT_PREFIX, STDERR_PREFIX, SAID_PREFIX = "; stdout is not JSON-RPC: ", "; stderr: ", "; it says: "
 
 MASK = "***"
 MAX_MESSAGE = 2_000
@@ -32,15 +32,10 @@ _SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|be
 
 
 def without_server_output(error: str) -> str:
-    """Return why a server failed, without the server's own output, for people who do not run it."""
-    return error.partition(STDOUT_PREFIX)[0].partition(STDERR_PREFIX)[0]
-
-
-def short_error(error: str) -> str:
-    """Return why a server failed, with the last line of its stderr: in a traceback that is the error."""
-    reason, prefix, stderr = error.partition(STDERR_PREFIX)
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return f"{reason}{prefix}{lines[-1]}" if lines else reason
+    """Return why a server failed, without the server's own words: for agents, and people who do not run it."""
+    for prefix in (SAID_PREFIX, STDOUT_PREFIX, STDERR_PREFIX):
+        error = error.partition(prefix)[0]
+    return error
 
 
 class Transport(StrEnum):

@@ -27,6 +27,7 @@ from toolscript.core.mcp_client.model import (
     masked_values,
     shown,
     sign_in_needed,
+    without_server_output,
 )
 from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.core.mcp_client.process_groups import ProcessGroups
@@ -182,7 +183,7 @@ class Supervisor:
             return self._connection
         if self.state.status is ServerStatus.SIGN_IN_NEEDED:
             raise sign_in_needed(self.spec.name)
-        why = f": {self.state.error}" if self.state.error else ""
+        why = f": {without_server_output(self.state.error)}" if self.state.error else ""
         failed = self.state.status is ServerStatus.FAILED
         raise ServerUnavailable(
             f"{self.spec.name} {'has failed' if failed else f'is {self.state.status}'}{why}",

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolscript.core.web.auth import AdminAccess
+from toolscript.core.web.auth import AdminAccess, admins_only
 from toolscript.core.web.routers import api_router
 
 METRICS_PATH = "/metrics"
@@ -18,14 +18,11 @@ ObserveRequest = Callable[[str, str, int, float], None]
 
 def metrics_routes(page: Callable[[], bytes], admin: AdminAccess) -> APIRouter:
     """Return the metrics route, for administrators only: metrics reveal how much an installation is used."""
-    router = api_router()
+    router = api_router(checks=[Depends(admins_only(admin))])
 
     # Not async: rendering the page takes a while, so it runs in a thread.
     @router.get(METRICS_PATH, include_in_schema=False)
-    def metrics(request: Request) -> Response:
-        error = admin.refusal(request)
-        if error is not None:
-            raise error
+    def metrics() -> Response:
         return Response(page(), headers={"content-type": TEXT_FORMAT})
 
     return router

@@ -15,7 +15,14 @@ from sqlalchemy.pool import NullPool
 
 from toolscript.core.errors import CatalogRejected, CatalogUnavailable, InvalidRequest, SetupError
 from toolscript.core.postgres.pool import DOWN_HINT, require_readable, translated
-from toolscript.core.postgres.schema import FIND_OLDEST_CODE, FIND_REVISION, REVISION, is_newer, require_usable
+from toolscript.core.postgres.schema import (
+    BASELINE,
+    FIND_OLDEST_CODE,
+    FIND_REVISION,
+    REVISION,
+    is_newer,
+    require_usable,
+)
 from toolscript.core.values import Revision, SchemaStatus
 
 NOTHING = "base"
@@ -85,6 +92,8 @@ def _has(conn: psycopg.Connection, table: str) -> bool:
 def upgrade(url: str, revision: str = "head", *, folder: Path = FOLDER) -> SchemaStatus:
     """Upgrade the schema and return its status. A later, compatible schema stays unchanged."""
     status = schema_status(url)
+    if status.current is not None and status.current < BASELINE:
+        raise SetupError(status.problem, hint=status.hint)
     if status.is_newer and folder == FOLDER:
         if status.problem:
             raise SetupError(status.problem, hint=status.hint)

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import os
 import re
 import select
 import shlex
+import socket
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, ClassVar, Self, cast
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from psycopg import AsyncConnection, errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from toolscript.core.breaker import OF_COMMANDS, Breaker, Engine, Patience
 from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
 
 logger = logging.getLogger(__name__)
@@ -40,8 +42,12 @@ _REFUSED = re.compile(
 
 _NO_DATABASE = re.compile(r"database \"(.*)\" does not exist")
 
-RETRY_AFTER_SECONDS = 1.0
-_down_until: WeakKeyDictionary[Pool, float] = WeakKeyDictionary()
+# The database is well, and has no connection left.
+_FULL = re.compile(r"too many (clients|connections)|connection slots are reserved|no more connections allowed")
+# SQLSTATEs of a server that ends, or starts.
+_ENDING = ("08", "57P")
+
+_breakers: WeakKeyDictionary[Pool, Breaker] = WeakKeyDictionary()
 
 # First match wins.
 TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[ToolscriptError], str], ...] = (
@@ -135,7 +141,9 @@ async def can_connect(pool: Pool) -> bool:
 
 
 @asynccontextmanager
-async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncIterator[Pool]:
+async def open_pool(
+    url: str, *, size: int, wait_seconds: float = 2.0, patience: Patience = OF_COMMANDS
+) -> AsyncIterator[Pool]:
     """Open a pool at once; it connects on demand. Raise SetupError for a malformed URL."""
     # Their warnings repeat errors that callers get anyway, and may quote the URL.
     for noisy in ("psycopg", "psycopg.pool"):
@@ -163,8 +171,15 @@ async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncI
         open=False,
     )
     await pool.open(wait=False)
+
+    async def probe() -> None:
+        await _probe(pool)
+
+    breaker = Breaker(Engine("PostgreSQL", CatalogUnavailable, probe, _is_down), patience)
+    _breakers[pool] = breaker
     try:
-        yield pool
+        with breaker.opened():
+            yield pool
     finally:
         with_deadline = pool.close(timeout=2.0)
         await asyncio.shield(with_deadline)
@@ -186,19 +201,44 @@ async def _check_open(conn: Connection) -> None:
             await conn.execute("")
 
 
+async def _probe(pool: Pool) -> None:
+    """Ask over a connection of its own: those of the pool may all be waiting."""
+    try:
+        connecting = pool.connection_class.connect(str(pool.conninfo), **cast("dict[str, Any]", pool.kwargs))
+        async with await connecting as conn:
+            await conn.execute("SELECT 1")
+    except (psycopg.Error, OSError) as error:
+        if not _FULL.search(str(error)):
+            raise CatalogUnavailable(f"PostgreSQL: {_first_line(error)}", hint=DOWN_HINT) from error
+
+
+def _is_down(error: BaseException) -> bool:
+    """Return whether PostgreSQL could not be asked. The pool may have been too busy as well; a probe tells."""
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return error.sqlstate is None or error.sqlstate.startswith(_ENDING)
+    return isinstance(error, OSError)
+
+
 @asynccontextmanager
 async def connection(pool: Pool) -> AsyncIterator[Connection]:
-    """Yield a connection. While the database is down, one request per second waits for it; others fail at once."""
-    if time.monotonic() < _down_until.get(pool, 0.0):
-        raise CatalogUnavailable("PostgreSQL did not answer a moment ago", hint=DOWN_HINT)
-    with translated():
-        try:
-            async with pool.connection() as conn:
-                yield conn
-        except PoolTimeout as late:
-            _down_until[pool] = time.monotonic() + RETRY_AFTER_SECONDS
-            failure = cast("type[_RecordingConnection]", pool.connection_class).failure
-            raise PoolTimeout(failure or str(late)) from late
+    """Yield a connection; raise at once while the database does not answer."""
+    with translated(), _breakers[pool].call() as call:
+        async with AsyncExitStack() as stack:
+            try:
+                async with call.cancelled():
+                    conn = await stack.enter_async_context(pool.connection())
+            except PoolTimeout as late:
+                failure = cast("type[_RecordingConnection]", pool.connection_class).failure
+                raise PoolTimeout(failure or str(late)) from late
+            # To cancel a request, the driver would wait for the database.
+            call.interrupt = lambda: _hang_up(conn)
+            yield conn
+
+
+def _hang_up(conn: Connection) -> None:
+    """End what the connection waits for, with an error; the pool replaces it."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(conn.fileno())) as same:
+        same.shutdown(socket.SHUT_RDWR)
 
 
 @asynccontextmanager

@@ -6,14 +6,18 @@ Revisions are four digits in the order of the migrations, so a later one is a gr
 import asyncio
 
 from toolscript.core.errors import CatalogUnavailable, SetupError
-from toolscript.core.postgres.pool import MIGRATE_HINT, RETRY_AFTER_SECONDS, Pool, can_connect, connection
+from toolscript.core.postgres.pool import MIGRATE_HINT, Pool, can_connect, connection
 
-# The latest migration.
-REVISION = "0014"
-FIRST_ATTEMPTS = 5
+# The first migration and the latest.
+BASELINE, REVISION = "0015", "0017"
+FIRST_ATTEMPTS, PAUSE_SECONDS = 5, 1.0
 
 FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
 FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"
+OLD_HINT = (
+    "begin with an empty database: `toolscript migrate` makes the schema and `toolscript sync` fills it; or first"
+    " run `toolscript migrate` of a version that has the migrations in between"
+)
 UPDATE_HINT = "update toolscript to the version that migrated the database, or a later one"
 
 
@@ -27,7 +31,7 @@ async def require_current_schema(pool: Pool) -> None:
         except CatalogUnavailable:
             if not left:
                 raise
-            await asyncio.sleep(RETRY_AFTER_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS)
         else:
             return
 
@@ -48,6 +52,11 @@ def is_newer(current: str | None) -> bool:
 def require_usable(current: str | None, oldest_code: str | None) -> None:
     if current is None:
         raise SetupError("the database has no schema yet", hint=MIGRATE_HINT)
+    if current < BASELINE:
+        raise SetupError(
+            f"the database schema is at {current}, and this version upgrades a schema from {BASELINE} on",
+            hint=OLD_HINT,
+        )
     if current < REVISION:
         raise SetupError(f"the database schema is at {current}, this version needs {REVISION}", hint=MIGRATE_HINT)
     if current == REVISION or (oldest_code is not None and oldest_code <= REVISION):

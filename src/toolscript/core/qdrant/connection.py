@@ -7,10 +7,11 @@ which costs more than the search.
 import asyncio
 import ipaddress
 import logging
+import math
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,22 @@ from urllib.parse import SplitResult, urlsplit
 import grpc
 from grpc import StatusCode
 
-from toolscript.core.errors import IndexRejected, IndexUnavailable, InvalidRequest, SetupError, ToolscriptError
+from toolscript.core.breaker import OF_COMMANDS, Breaker, Engine, Patience
+from toolscript.core.errors import (
+    IndexMissing,
+    IndexRejected,
+    IndexUnavailable,
+    InvalidRequest,
+    SetupError,
+    ToolscriptError,
+)
 from toolscript.core.qdrant import wire
 
 MAX_MESSAGE = 256 * 1024 * 1024
 TIMEOUT_SECONDS = 30.0
 
 _DOWN = "is Qdrant running, and are TOOLSCRIPT_QDRANT_URL and TOOLSCRIPT_QDRANT_GRPC_PORT right?"
-_ABSENT = "`toolscript worker` creates the index of items, `toolscript serve` that of documents"
+_ABSENT = "`toolscript worker` builds the index of items again, `toolscript restore` brings back that of documents"
 _KEY = "is TOOLSCRIPT_QDRANT_API_KEY right?"
 _FULL = "the disk of Qdrant is full; free some of it, or add more"
 _TLS = (
@@ -42,7 +51,7 @@ TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
     StatusCode.RESOURCE_EXHAUSTED: (IndexUnavailable, "the engine is out of memory or disk, or overloaded"),
     StatusCode.UNAUTHENTICATED: (SetupError, _KEY),
     StatusCode.PERMISSION_DENIED: (SetupError, _KEY),
-    StatusCode.NOT_FOUND: (SetupError, _ABSENT),
+    StatusCode.NOT_FOUND: (IndexMissing, _ABSENT),
     StatusCode.ALREADY_EXISTS: (IndexRejected, ""),
     StatusCode.FAILED_PRECONDITION: (IndexRejected, ""),
     StatusCode.INVALID_ARGUMENT: (IndexRejected, ""),
@@ -68,6 +77,10 @@ _SKIP_NODE = {*_TRY_NEXT_NODE, StatusCode.DEADLINE_EXCEEDED}
 # A node that starts or ends a shard transfer does not find the shard for a moment; and a collection that another
 # process creates has no shard yet.
 _SHARD_TRANSFER = re.compile(r"Local shard \d+ not found|\b0 of 0 read operations failed")
+_READS = frozenset(
+    {"CollectionClusterInfo", "CollectionExists", "Count", "Facet", "Get", "List", "ListAliases", "Query"}
+    | {"QueryBatch", "Scroll"}
+)
 SHARD_TRANSFER_TRIES, SHARD_TRANSFER_SECONDS = 20, 0.05
 
 logger = logging.getLogger(__name__)
@@ -150,15 +163,26 @@ async def open_qdrant(
     api_key: str = "",
     tls: Tls = Tls(),  # noqa: B008 - frozen
     timeout_seconds: float = TIMEOUT_SECONDS,
+    read_seconds: float = TIMEOUT_SECONDS,
+    patience: Patience = OF_COMMANDS,
 ) -> AsyncIterator[Qdrant]:
-    """Open channels. `urls` names one node or several of a cluster, separated by commas."""
-    addresses = [_address(url.strip()) for url in urls.split(",")]
+    """Open channels. `urls` names one node or several of a cluster, separated by commas: `http://host:6333`, whose
+    gRPC port is `grpc_port`, or `host:port` with a gRPC port of its own.
+
+    `read_seconds` limits a call that reads, `timeout_seconds` any.
+    """
+    addresses = _addresses(urls)
     tls.require_https(addresses)
     if api_key:
         warn_of_unencrypted_key(addresses)
     async with AsyncExitStack() as stack:
-        channels = [_channel(address, grpc_port, tls) for address in addresses]
-        nodes = _Nodes([await stack.enter_async_context(channel) for channel in channels], api_key)
+        channels = [
+            _channel(address, port or grpc_port, tls)
+            for address, port in zip(addresses, _ports(urls), strict=True)
+        ]
+        opened = [await stack.enter_async_context(channel) for channel in channels]
+        nodes = _Nodes(opened, api_key, min(timeout_seconds, read_seconds), patience)
+        stack.enter_context(nodes.breaker.opened())
         yield Qdrant(
             points=wire.PointsStub(nodes),  # type: ignore[no-untyped-call]
             collections=wire.CollectionsStub(nodes),  # type: ignore[no-untyped-call]
@@ -195,14 +219,20 @@ def exists_already(error: ToolscriptError) -> bool:
 class _Nodes:
     """Channel for the generated stubs over several nodes; a node that is down moves to the end of the order."""
 
-    def __init__(self, channels: Sequence[grpc.aio.Channel], api_key: str = "") -> None:
+    def __init__(
+        self, channels: Sequence[grpc.aio.Channel], api_key: str, read_seconds: float, patience: Patience
+    ) -> None:
         self._channels = channels
         # Sent with each call: an interceptor would cost one task per call.
         self.metadata = (("api-key", api_key),) if api_key else ()
+        self._read_seconds = read_seconds
         self._first = 0
+        self._checks = [wire.QdrantStub(channel).HealthCheck for channel in channels]  # type: ignore[no-untyped-call]
+        self.breaker = Breaker(Engine("Qdrant", IndexUnavailable, self._check_any, _is_down), patience)
 
-    def unary_unary(self, *args: Any, **kwargs: Any) -> "_Call":
-        return _Call(self, [channel.unary_unary(*args, **kwargs) for channel in self._channels])
+    def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> "_Call":
+        seconds = self._read_seconds if method.rpartition("/")[2] in _READS else math.inf
+        return _Call(self, [channel.unary_unary(method, *args, **kwargs) for channel in self._channels], seconds)
 
     def in_order(self) -> Sequence[int]:
         count = len(self._channels)
@@ -212,6 +242,35 @@ class _Nodes:
         if self._first == node:
             self._first = (node + 1) % len(self._channels)
 
+    async def _check_any(self) -> None:
+        """Ask all nodes at once. The first that answers goes before those that have not."""
+        checks = [asyncio.ensure_future(self._check(node)) for node in range(len(self._channels))]
+        try:
+            for check in asyncio.as_completed(checks):
+                node, reason = await check
+                if reason is None:
+                    if not checks[self._first].done():
+                        self._first = node
+                    return
+        finally:
+            for check in checks:
+                check.cancel()
+        raise IndexUnavailable(f"Qdrant: {reason}", hint=_DOWN)
+
+    async def _check(self, node: int) -> tuple[int, str | None]:
+        try:
+            await self._checks[node](wire.HealthCheckRequest(), metadata=self.metadata)
+        except grpc.aio.AioRpcError as error:
+            # Any other error is an answer.
+            return node, (error.details() or error.code().name) if _is_down(error) else None
+        return node, None
+
+
+def _is_down(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or (
+        isinstance(error, grpc.aio.AioRpcError) and error.code() in _SKIP_NODE
+    )
+
 
 @dataclass(frozen=True)
 class _Call:
@@ -219,9 +278,14 @@ class _Call:
 
     nodes: _Nodes
     calls: Sequence[Any]
+    max_seconds: float
 
     async def __call__(self, request: object, timeout: float = TIMEOUT_SECONDS) -> Any:  # noqa: ASYNC109
-        deadline = time.monotonic() + timeout
+        with self.nodes.breaker.call() as call:
+            async with call.cancelled():
+                return await self._on_any_node(request, time.monotonic() + min(timeout, self.max_seconds))
+
+    async def _on_any_node(self, request: object, deadline: float) -> Any:
         nodes = iter(self.nodes.in_order())
         node = next(nodes)
         while True:
@@ -260,11 +324,30 @@ def _require_parsed(response: object) -> object:
     return response
 
 
-def _address(url: str) -> SplitResult:
+def listed_nodes(urls: str) -> list[str]:
+    return [url.strip() for url in urls.split(",")]
+
+
+def _ports(urls: str) -> list[int | None]:
+    """Return the gRPC port of each node that has one of its own."""
+    return [None if "://" in url else urlsplit(f"//{url}").port for url in listed_nodes(urls)]
+
+
+def _addresses(urls: str) -> list[SplitResult]:
+    """A node without a scheme has that of the others."""
+    scheme = "https" if "https://" in urls else "http"
+    return [_address(url if "://" in url else f"{scheme}://{url}", url) for url in listed_nodes(urls)]
+
+
+def _address(url: str, written: str) -> SplitResult:
     address = urlsplit(url)
-    if not address.hostname or address.scheme not in {"http", "https"}:
-        raise InvalidRequest(f"TOOLSCRIPT_QDRANT_URL must be like http://host:6333, not {url!r}")
-    return address
+    with suppress(ValueError):
+        has_port = address.port is not None or "://" in written
+        if address.hostname and has_port and address.scheme in {"http", "https"}:
+            return address
+    raise InvalidRequest(
+        f"TOOLSCRIPT_QDRANT_URL must be like http://host:6333, or host:6334 by the gRPC port, not {written!r}"
+    )
 
 
 def _channel(address: SplitResult, grpc_port: int, tls: Tls) -> grpc.aio.Channel:

@@ -6,20 +6,12 @@ not count. Synonyms apply first, once, and never to each other: promotions and e
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.retrieval.request import (
-    LITERAL_WEIGHT,
-    SYNONYM_WEIGHT,
-    AppliedSynonym,
-    Pattern,
-    Request,
-    SubQuery,
-    pattern_of,
-)
-from toolscript.core.retrieval.terms import query_terms, terms_of_word
+from toolscript.core.retrieval.request import Pattern, Request, Synonym, pattern_of, with_synonyms
+from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.core.text import has_invisible, readable
 
 # Of one catalog: the config files of a gateway, or a namespace of the service.
@@ -179,17 +171,20 @@ class Curation:
         """Return whether a rule applies to the word, which is then not misspelt."""
         return stem in self._stems
 
+    def is_about(self, word: str) -> bool:
+        return bool(self.rules) and self.knows(terms_of_word(word)[0])
+
     def apply(self, request: Request) -> CuratedRequest:
         steps = tuple(map(self.apply, request.steps))
         if not self.rules:
             return CuratedRequest(request, {}, {}, steps=steps)
-        stems = request.whole.stems
+        stems = request.whole.stems | request.typed_stems
         synonyms = _matching(self._synonyms, stems)
         widened = stems.union(*(entry.meaning.stems for entry in synonyms))
         about_tools = [entry.rule for entry in _matching(self._about_tools, widened)]
         excluded = {rule.tool: rule for rule in about_tools if rule.kind is RuleKind.NEVER and rule.tool}
         return CuratedRequest(
-            _with_synonyms(request, synonyms) if synonyms else request,
+            with_synonyms(request, [Synonym(entry.pattern, entry.meaning) for entry in synonyms], as_meant=True),
             {rule.tool: rule for rule in about_tools if rule.tool and rule.tool not in excluded},
             excluded,
             tuple(dict.fromkeys(entry.rule for entry in synonyms)),
@@ -225,27 +220,6 @@ def _matching(entries: _EntriesByStem, stems: frozenset[int]) -> list[_Entry]:
     return sorted(
         matching.values(), key=lambda entry: (entry.pattern.text, entry.meaning.text, str(entry.rule.tool))
     )
-
-
-def _with_synonyms(request: Request, synonyms: Sequence[_Entry]) -> Request:
-    applied = tuple(AppliedSynonym(entry.pattern.stems & request.whole.stems, entry.meaning) for entry in synonyms)
-    return replace(
-        request,
-        whole=_widened(request.whole, synonyms, request.plain_stems),
-        subqueries=tuple(_widened(query, synonyms, request.plain_stems) for query in request.subqueries),
-        synonyms=applied,
-    )
-
-
-def _widened(query: SubQuery, synonyms: Sequence[_Entry], plain_stems: frozenset[int]) -> SubQuery:
-    """Add the terms of what the words mean, below the weight of typed words."""
-    terms = dict(query.terms)
-    for entry in synonyms:
-        if entry.pattern.is_in(query.stems):
-            trust = SYNONYM_WEIGHT * (1.0 if entry.pattern.is_in(plain_stems) else LITERAL_WEIGHT)
-            for term, weight in query_terms(entry.meaning.text).items():
-                terms.setdefault(term, trust * weight)
-    return replace(query, terms=terms)
 
 
 NO_CURATION = Curation()

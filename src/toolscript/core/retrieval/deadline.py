@@ -4,12 +4,19 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from toolscript.core.errors import Overloaded, Rejected, SetupError, Unavailable
+from toolscript.core.errors import (
+    EmbedderUnavailable,
+    IndexUnavailable,
+    Overloaded,
+    Rejected,
+    SetupError,
+    Unavailable,
+)
 
 T = TypeVar("T")
 
@@ -17,9 +24,6 @@ T = TypeVar("T")
 _abandoned: set[asyncio.Task[Any]] = set()
 
 RETRY_AFTER_SECONDS = 1
-
-# Returns whether more searches arrived in the last so many seconds than this service can serve.
-IsOverloaded = Callable[[float], bool]
 
 logger = logging.getLogger(__name__)
 
@@ -72,18 +76,20 @@ def _discard(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-# When a part fails or takes too long, the caller of `Attempt.or_else` continues with its fallback:
+# When a part fails or takes too long, the caller of `Attempt.or_else` continues with its fallback. A search that
+# finds nothing then, because what finds it failed, is an error (`Attempt.require_found`):
 #
 # | part      | fallback                                                       | where                  |
 # |-----------|----------------------------------------------------------------|------------------------|
-# | EMBEDDING | sparse retrieval alone; with `semantic` no results             | tools/search.py        |
+# | EMBEDDING | sparse retrieval alone; with `semantic` an error               | tools/search.py        |
 # | EMBEDDING | sparse retrieval alone                                         | documents/retrieval.py |
 # | EMBEDDING | sparse retrieval alone; with `semantic` an error               | knowledge/retrieval.py |
 # | SKILLS    | no matched skills: a search of all items, without a filter     | tools/search.py        |
-# | INDEX     | the results of the other search, direct or by skills, or none  | tools/item_stage.py    |
+# | INDEX     | the results of the other search, direct or by skills           | tools/item_stage.py    |
 # | INDEX     | the cached payloads only                                       | tools/payload_cache.py |
 # | INDEX     | no explanation of an absent item                               | tools/why_not.py       |
 # | INDEX     | the other collection; an error if all fail; terms without IDFs | knowledge/retrieval.py |
+# | CATALOG   | removed items stay until the index has followed                | tools/search.py        |
 # | SCHEMAS   | hits without schemas                                           | tools/hydration.py     |
 # | RERANK    | the order of the fusion                                        | documents/rerank.py    |
 # | CURATION  | no rules; only as long as they have not been read once         | tools/curation.py      |
@@ -92,14 +98,11 @@ class Part(StrEnum):
     EMBEDDING = "embedding"
     SKILLS = "skills"
     INDEX = "index"
+    CATALOG = "catalog"
     SCHEMAS = "schemas"
     RERANK = "rerank"
     CURATION = "curation"
     SPELLING = "spelling"
-
-
-def never_overloaded(_seconds: float) -> bool:
-    return False
 
 
 def overloaded() -> Overloaded:
@@ -114,10 +117,18 @@ SHARE_OF_TIME_LEFT = {
     Part.EMBEDDING: 0.5,
     Part.SKILLS: 0.25,
     Part.INDEX: 0.9,
+    Part.CATALOG: 0.1,
     Part.SCHEMAS: 1.0,
     Part.RERANK: 0.5,
     Part.CURATION: 0.25,
     Part.SPELLING: 0.1,
+}
+
+
+_NOT_SEARCHED: Mapping[Part, tuple[type[Unavailable], str]] = {
+    Part.EMBEDDING: (EmbedderUnavailable, "the embedding model"),
+    Part.SKILLS: (IndexUnavailable, "the index of skills"),
+    Part.INDEX: (IndexUnavailable, "the index"),
 }
 
 
@@ -127,7 +138,7 @@ class Attempt:
 
     deadline: Deadline
     failed: list[Part] = field(default_factory=list)
-    is_overloaded: IsOverloaded = never_overloaded
+    setup_error: SetupError | None = None
 
     @property
     def parts_failed(self) -> tuple[str, ...]:
@@ -140,6 +151,8 @@ class Attempt:
         except (Unavailable, Rejected, SetupError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             logger.warning("search degraded", extra={"part": part.value, "reason": reason})
+            if isinstance(error, SetupError):
+                self.setup_error = error
             self.record(part)
             return fallback
 
@@ -148,11 +161,17 @@ class Attempt:
         if part not in self.failed:
             self.failed.append(part)
 
-    def raise_if_overloaded(self, result: object) -> None:
-        """Raise Overloaded at the end of a search that found nothing because of overload."""
-        if result or not self.failed or not self.is_overloaded(self.deadline.seconds):
+    def require_found(self, result: object, *needed: Part) -> None:
+        """Raise at the end of a search that found nothing while one of these parts failed: an agent would read an
+        empty answer as "there is no such thing"."""
+        failed = next((part for part in needed if part in self.failed), None)
+        if result or failed is None:
             return
-        raise overloaded()
+        if self.setup_error is not None:
+            # No waiting helps: its hint names what does.
+            raise self.setup_error
+        kind, name = _NOT_SEARCHED[failed]
+        raise kind(f"nothing could be searched: {name} does not answer", hint="try again in a moment")
 
 
 async def run_on_daemon_thread(work: Callable[[], T]) -> T:

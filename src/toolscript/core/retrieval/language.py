@@ -73,6 +73,16 @@ _SCRIPTS = {
     0x1D800: _OTHER,
     0x20000: ("zh", "Chinese", 3),
 }
+# Words that hold sentences together, but for those that are English, too. Two of them, or one among words that are
+# not English, tell the language of a request that is too short for anything else.
+_FUNCTION_WORDS = {
+    "de": "der das und ein eine einen einem einer ist nicht mit von zu auf im für dem des wie nach aus bei alle",
+    "es": "el los las un una unos del de en y con para por que como al todos todas",
+    "fr": "le les un une des du de et dans sur pour avec que au aux tous toutes mon ma",
+    "it": "il lo gli un una uno di del della nel con che tutti tutte",
+    "nl": "het een en van met voor naar alle",
+    "pt": "os um uma de do da em com para por que todos todas",
+}
 _STARTS = [*_SCRIPTS]
 _NAMES = {
     "cs": "Czech",
@@ -119,15 +129,14 @@ def foreign_language(text: str) -> Language | None:
     if _OPENS_LITERAL.search(plain):
         plain = without_literals(plain)
     words = _WORD.findall(plain)
-    return (None if plain.isascii() else _by_script(plain, words)) or _by_trigrams(words)
+    by_script = None if plain.isascii() else _by_script(plain, words)
+    return by_script or _by_function_words(words) or _by_trigrams(words)
 
 
 def unknown_language_hint(language: Language, model: str, remedy: str = "") -> str:
     """Say that a model does not know the language of a request, and what to do."""
-    return (
-        f"the request seems to be in {language.name}, and {model} knows English only, so these results are"
-        f" guesses: say it in English{remedy}"
-    )
+    name = language.name if language.is_certain else "another language"
+    return f"the request seems to be in {name}, and {model} knows English only: say it in English{remedy}"
 
 
 def _by_script(text: str, words: Iterable[str]) -> Language | None:
@@ -148,6 +157,29 @@ def _by_script(text: str, words: Iterable[str]) -> Language | None:
 @lru_cache(maxsize=4_096)
 def _script_of(letter: str) -> tuple[str, str, int]:
     return _SCRIPTS[_STARTS[bisect_right(_STARTS, ord(letter)) - 1]]
+
+
+def _by_function_words(words: Sequence[str]) -> Language | None:
+    """Return the language with the most function words, the likeliest by trigrams; none beside English ones."""
+    lower = [word.lower() for word in words]
+    if any(word in STOP_WORDS for word in lower):
+        return None
+    counts = {code: sum(word in listed for word in lower) for code, listed in _function_words().items()}
+    most = max(counts.values())
+    foreign = sum(not is_english(word) for word in lower)
+    if most < 1 or (most < 2 and foreign < MIN_WORDS):
+        return None
+    evidence = np.add.reduce([_read(word).evidence for word in lower])
+    likeliest = max(
+        (code for code, count in counts.items() if count == most),
+        key=lambda code: evidence[_table().languages.index(code)],
+    )
+    return Language(likeliest, _NAMES[likeliest])
+
+
+@cache
+def _function_words() -> dict[str, frozenset[str]]:
+    return {code: frozenset(listed.split()) - STOP_WORDS for code, listed in _FUNCTION_WORDS.items()}
 
 
 def _by_trigrams(words: Sequence[str]) -> Language | None:

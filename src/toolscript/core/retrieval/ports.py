@@ -1,8 +1,8 @@
 """Ports of retrieval: embedder, index, reranker, spans."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.model import (
@@ -43,6 +43,13 @@ class Embedder(Protocol):
     def model(self) -> ModelCard: ...
     async def embed_query(self, text: str) -> Vector: ...
     async def embed_texts(self, texts: Sequence[str]) -> Matrix: ...
+
+
+@runtime_checkable
+class GroupedEmbedder(Embedder, Protocol):
+    """Keeps the vectors of queries, apart for each group of clients: none can tell what another one has sent."""
+
+    def within(self, group: Hashable) -> Embedder: ...
 
 
 class IndexReader(Protocol):

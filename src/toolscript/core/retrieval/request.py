@@ -3,16 +3,18 @@
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 
 from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.retrieval.rewriting import Reading, Rewriter, default_rewriter
 from toolscript.core.retrieval.terms import (
     STEM_SHARE,
     STOP_WORDS,
     SURFACE_SHARE,
     is_plain,
+    query_terms,
     terms_of_word,
     without_stop_words,
     words_by_run,
@@ -30,8 +32,9 @@ _VALUES = re.compile(
     | \[[^\[\]]{1,200}\]
     | (?<!\S)[^\s@]{1,64}@[^\s@]{1,190}(?!\S)
     | (?<![\w/])/(?:[\w.-]{1,100}/){1,20}[\w.-]{0,100}
+    | (?i:FILE_NAME)
     | \b\d[\d.,:%-]{0,60}\b
-    | \b(?=[^\W\d]{0,60}\d)\w{9,}\b""",
+    | \b(?=[^\W\d]{0,60}\d)\w{9,}\b""".replace("FILE_NAME", default_rewriter().file_name),
     re.VERBOSE,
 )
 # Characters that no text has: each stands for a literal.
@@ -42,6 +45,8 @@ _SPACE = re.compile(r"\s+")
 
 # With fewer words left, the literals are the request.
 MIN_WORDS = 2
+# A word of so many letters has no ending to take off: `raed` is no form of `rae`.
+SHORT_WORD = 4
 _TABLE = tomllib.loads((files(__package__) / "english.toml").read_text("utf-8"))
 ACTIONS = {kind: frozenset(str(words).split()) for kind, words in _TABLE["actions"].items()}
 PHRASES = {str(phrase): str(word) for phrase, word in _TABLE["phrases"].items()}
@@ -100,6 +105,7 @@ def _english_words(name: str) -> tuple[str, ...]:
 
 
 VERBS = _english_words("verbs")
+_VERBS = frozenset(VERBS)
 LEAD_IN = frozenset(_english_words("lead_in"))
 PREPOSITIONS = frozenset(_english_words("prepositions"))
 SAY_LITTLE = frozenset(_english_words("say_little"))
@@ -157,7 +163,7 @@ def _forms(word: str) -> Iterator[str]:
         yield from (word[:-3], word[:-3] + "e")
     if word.endswith("s"):
         yield word[:-1]
-    if word.endswith("ed"):
+    if word.endswith("ed") and len(word) > SHORT_WORD:
         yield from (word[:-2], word[:-1])
 
 
@@ -201,7 +207,7 @@ def _leads_in(word: str) -> bool:
 
 def _has_enough_words(subquery: str) -> bool:
     words = [word for word in _LONG_WORD.findall(subquery.casefold()) if word not in STOP_WORDS]
-    return len(words) >= MIN_WORDS
+    return len(words) >= MIN_WORDS or (bool(words) and words[0] in default_rewriter().words["steps"])
 
 
 @dataclass(frozen=True)
@@ -245,7 +251,7 @@ def _pattern_word(words: Sequence[str]) -> tuple[frozenset[int], int | None] | N
 
 @dataclass(frozen=True)
 class AppliedSynonym:
-    """A rule that gives words of a request a meaning: an item with the meaning has the stems in `source`, too."""
+    """A meaning that words of a request have: an item with the meaning has the stems in `source`, too."""
 
     source: frozenset[int]
     meaning: Pattern
@@ -253,13 +259,17 @@ class AppliedSynonym:
 
 @dataclass(frozen=True)
 class SubQuery:
-    """A sub-query: `text` to embed, `terms` for sparse retrieval, `stems` of all words and of its `subject`."""
+    """A sub-query: `text` to embed, `terms` for sparse retrieval, `stems` of all words and of its `subject`.
+
+    `verb` is the stem of a verb at its start that stands for no kind of action, such as `pin`.
+    """
 
     text: str
     terms: Mapping[int, float]
     stems: frozenset[int]
     subject: frozenset[int]
     action: frozenset[str]
+    verb: int | None = None
 
 
 @dataclass(frozen=True)
@@ -276,6 +286,18 @@ class Request:
     plain_stems: frozenset[int]
     corrections: Mapping[str, str]
     synonyms: tuple[AppliedSynonym, ...] = ()
+    reading: Reading | None = None
+
+    @property
+    def typed(self) -> str:
+        return self.text if self.reading is None else self.reading.typed
+
+    @property
+    def typed_stems(self) -> frozenset[int]:
+        """The stems of the words as they were typed: rules of a person are about these, too."""
+        if self.reading is None or self.reading.typed == self.text:
+            return frozenset()
+        return _stems(_words(self.reading.typed), self.corrections)
 
     @property
     def parts(self) -> tuple[SubQuery, ...]:
@@ -290,8 +312,13 @@ class Request:
     def steps(self) -> "tuple[Request, ...]":
         """The sub-queries, each as a request of its own; none if this is a request for a single thing."""
         return tuple(
-            Request(text, step.text, step, (), step.stems, self.corrections)
-            for text, step in zip(self._steps_as_written(), self.subqueries, strict=True)
+            self._step(text, step) for text, step in zip(self._steps_as_written(), self.subqueries, strict=True)
+        )
+
+    def _step(self, text: str, step: SubQuery) -> "Request":
+        synonyms = tuple(synonym for synonym in self.synonyms if synonym.source <= step.stems)
+        return Request(
+            text, step.text, step, (), step.stems, self.corrections, synonyms, _reading_of_step(self.reading, text)
         )
 
     def _steps_as_written(self) -> list[str]:
@@ -338,7 +365,17 @@ class Request:
         return [vector_of[part.text] for part in self.parts]
 
 
-def parse_query(text: str, corrections: Mapping[str, str] = NO_CORRECTIONS) -> Request:
+def parse_query(request: str | Reading, corrections: Mapping[str, str] = NO_CORRECTIONS) -> Request:
+    """Parse a request as it was typed, or as it was read; only then its words have synonyms."""
+    if isinstance(request, str):
+        return _parse(request, corrections)
+    parsed = replace(_parse(request.text, corrections), reading=request)
+    return with_synonyms(
+        parsed, [*_meanings(request), *_synonyms_of(request.rewriter).matching(parsed.whole.stems)]
+    )
+
+
+def _parse(text: str, corrections: Mapping[str, str]) -> Request:
     plain = strip_literals(text)
     plain_words = _words(plain)
     plain_stems = _stems(plain_words, corrections)
@@ -350,7 +387,7 @@ def parse_query(text: str, corrections: Mapping[str, str] = NO_CORRECTIONS) -> R
         _corrected(text, corrections),
         _terms(words, corrections, plain_stems),
         stems,
-        *_subject_and_action(plain, plain_stems, corrections),
+        *_subject_action_verb(plain, plain_stems, corrections),
     )
     subqueries = tuple(_subquery(subquery, corrections, plain_stems) for subquery in subqueries_in(plain))
     return Request(text, plain, whole, subqueries, plain_stems or whole.stems, corrections)
@@ -363,16 +400,20 @@ def _subquery(text: str, corrections: Mapping[str, str], plain_stems: frozenset[
         _corrected(text, corrections),
         _terms(words, corrections, plain_stems),
         stems,
-        *_subject_and_action(text, stems, corrections),
+        *_subject_action_verb(text, stems, corrections),
     )
 
 
-def _subject_and_action(
+def _subject_action_verb(
     text: str, stems: frozenset[int], corrections: Mapping[str, str]
-) -> tuple[frozenset[int], frozenset[str]]:
+) -> tuple[frozenset[int], frozenset[str], int | None]:
     # Stop words are in no index, so they would get the highest IDF: leave them out.
     subject = _stems(subject_of(text), corrections) & stems or stems
-    return subject, requested_action(words_in_order(text))
+    words = words_in_order(text)
+    first = next((word for word in words if word not in LEAD_IN), "")
+    read_as = corrections.get(first, first)
+    verb = terms_of_word(read_as)[0] if read_as in _VERBS and not kinds_of(read_as) else None
+    return subject, requested_action(words), verb
 
 
 def _corrected(text: str, corrections: Mapping[str, str]) -> str:
@@ -401,6 +442,99 @@ def _terms(words: Sequence[str], corrections: Mapping[str, str], plain_stems: fr
         terms.setdefault(stem, STEM_SHARE * trust)
         terms.setdefault(surface, SURFACE_SHARE * trust)
     return terms
+
+
+@dataclass(frozen=True)
+class Synonym:
+    """Words of requests, and what they mean."""
+
+    words: Pattern
+    meaning: Pattern
+
+    @cached_property
+    def terms(self) -> Mapping[int, float]:
+        """The terms of the meaning."""
+        return query_terms(self.meaning.text)
+
+
+def _meanings(reading: Reading) -> list[Synonym]:
+    """What was typed still counts: an item that has the short form has what it stands for."""
+    meanings = ((pattern_of(meaning), pattern_of(typed)) for typed, meaning in reading.meanings.items())
+    return [Synonym(words, typed) for words, typed in meanings if words.stems and typed.stems]
+
+
+class Synonyms:
+    """Synonyms by the stem of their words, of which each has one."""
+
+    def __init__(self, synonyms: Mapping[str, str]) -> None:
+        self._by_stem: dict[int, list[Synonym]] = {}
+        for words, meaning in synonyms.items():
+            # Words that are nothing but stop words stand for nothing, and nothing has them.
+            if (pattern := pattern_of(words)).stems and (meant := pattern_of(meaning)).stems:
+                self._by_stem.setdefault(min(pattern.stems), []).append(Synonym(pattern, meant))
+
+    def matching(self, stems: frozenset[int]) -> list[Synonym]:
+        near = (synonym for stem in stems if stem in self._by_stem for synonym in self._by_stem[stem])
+        return sorted((one for one in near if one.words.is_in(stems)), key=lambda one: one.words.text)
+
+
+@lru_cache(maxsize=8)
+def _synonyms_of(rewriter: Rewriter) -> Synonyms:
+    return Synonyms(rewriter.synonyms)
+
+
+def _reading_of_step(reading: Reading | None, text: str) -> Reading | None:
+    """Return the reading of a step of a request: its text is read already, and it names products of its own."""
+    if reading is None:
+        return None
+    words = {word.casefold() for word in _LETTERS.findall(text)}
+    return Reading(
+        text, text, reading.rewriter, products=tuple(name for name in reading.products if name in words)
+    )
+
+
+def with_synonyms(request: Request, synonyms: Sequence[Synonym], *, as_meant: bool = False) -> Request:
+    """Return the request with the meanings that its words have by these synonyms.
+
+    `as_meant`: a person says so of this catalog, so that the meaning is embedded in place of the words.
+    """
+    if not synonyms:
+        return request
+    if as_meant:
+        request = replace(
+            request,
+            whole=_as_meant(request.whole, synonyms),
+            subqueries=tuple(_as_meant(query, synonyms) for query in request.subqueries),
+        )
+    applied = tuple(AppliedSynonym(one.words.stems & request.whole.stems, one.meaning) for one in synonyms)
+    return replace(
+        request,
+        whole=_widened(request.whole, synonyms, request.plain_stems),
+        subqueries=tuple(_widened(query, synonyms, request.plain_stems) for query in request.subqueries),
+        synonyms=(*applied, *request.synonyms) if as_meant else (*request.synonyms, *applied),
+    )
+
+
+def _as_meant(query: SubQuery, synonyms: Sequence[Synonym]) -> SubQuery:
+    """Return the query with the text that the words mean in their place, or else behind it."""
+    text = query.text
+    for one in synonyms:
+        if one.words.is_in(query.stems):
+            words = rf"\b{re.escape(one.words.text)}\w{{0,3}}\b"
+            text, found = re.subn(words, one.meaning.text.replace("\\", r"\\"), text, flags=re.IGNORECASE)
+            text = text if found else f"{text} {one.meaning.text}"
+    return replace(query, text=text)
+
+
+def _widened(query: SubQuery, synonyms: Sequence[Synonym], plain_stems: frozenset[int]) -> SubQuery:
+    """Add the terms of what the words mean, below the weight of typed words."""
+    terms = dict(query.terms)
+    for one in synonyms:
+        if one.words.is_in(query.stems):
+            trust = SYNONYM_WEIGHT * (1.0 if one.words.is_in(plain_stems) else LITERAL_WEIGHT)
+            for term, weight in one.terms.items():
+                terms.setdefault(term, trust * weight)
+    return replace(query, terms=terms)
 
 
 def _joined(run: str) -> str:

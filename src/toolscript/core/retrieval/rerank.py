@@ -14,10 +14,26 @@ from toolscript.core.item_text import unpack_stems
 from toolscript.core.retrieval.fusion import RETRIEVER_PARTS, FusedScores, Ids, Scores
 from toolscript.core.retrieval.language import Language, foreign_language
 from toolscript.core.retrieval.model import Candidates, Fields
-from toolscript.core.retrieval.request import SYNONYM_WEIGHT, Request, actions_named, agreement, strip_phrases
-from toolscript.core.retrieval.terms import split_identifier, words_of
-from toolscript.core.retrieval.verdict import CosineScale, FitEvidence, WordEvidence, fit, fit_by_words
-from toolscript.core.retrieval.weights import EVIDENCE, MAX_LEAD, RankingWeights
+from toolscript.core.retrieval.request import (
+    SYNONYM_WEIGHT,
+    Request,
+    actions_named,
+    agreement,
+    is_english,
+    strip_phrases,
+)
+from toolscript.core.retrieval.terms import split_identifier, terms_of_word, words_of
+from toolscript.core.retrieval.verdict import (
+    MAX_LOGIT,
+    CosineScale,
+    FitEvidence,
+    ServedEvidence,
+    WordEvidence,
+    fit,
+    fit_by_words,
+    verdict_of,
+)
+from toolscript.core.retrieval.weights import EVIDENCE, MAX_LEAD, RankingWeights, confidence_of
 
 # The payload fields that features are read from.
 FEATURE_FIELDS = ("server", "name", "stems")
@@ -25,8 +41,8 @@ FEATURE_FIELDS = ("server", "name", "stems")
 RERANK_DEPTH = 50
 # The maximum number of results for one step of a request for several things.
 STEP_HITS = 3
-# With this confidence the first candidate is right, whatever else speaks against it.
-CERTAIN = 0.85
+# So many candidates are shown: the verdict is about these.
+FIRST = 3
 # A catalog of up to 10^SMALL items is small: a matching word proves little there.
 SMALL = 2.5
 
@@ -105,6 +121,7 @@ class FeatureReranker:
         self._bits = {stem: 1 << index for index, stem in enumerate(self._stems)}
         self._idfs = {bit: candidates.idf(stem) for stem, bit in self._bits.items()}
         self._synonyms = [(synonym.meaning, self._mask(synonym.source)) for synonym in request.synonyms]
+        self._meant = frozenset().union(*(meaning.stems for meaning, _ in self._synonyms))
         self._weights: dict[int, float] = {}
         self._fits: dict[tuple[int, frozenset[str]], Fit] = {}
         self._whole, self._plain = self._mask(request.whole.stems), self._mask(request.plain_stems)
@@ -123,7 +140,7 @@ class FeatureReranker:
 
     def _fit(self, features: Features) -> tuple[float, ...]:
         matched = self._mask(features.stems & self._stems)
-        if self._synonyms:
+        if not self._meant.isdisjoint(features.stems):
             matched |= self._by_synonyms(features.stems, matched)
         key = matched, features.actions
         of_words = self._fits.get(key)
@@ -172,6 +189,8 @@ class FeatureReranker:
 
     def _share(self, stems: int, matched: int) -> float:
         """Return the share of the stems that match, weighted by IDF."""
+        if not matched:
+            return 0.0
         total, weight = self._weight(stems), self._weight(stems & matched)
         if by_synonyms := matched >> len(self._bits):
             weight += SYNONYM_WEIGHT * self._weight(stems & by_synonyms)
@@ -197,7 +216,9 @@ _COLUMNS = {name: column for column, name in enumerate(EVIDENCE)}
 class RankedCandidates:
     """The candidates after fusion and rerank: a row each, best first. `similarity` is NaN without a dense score.
 
-    `score` is the combined score, `contributions` what each part adds, `evidence` the input of the confidence.
+    `score` is the combined score, `contributions` what each part adds, `evidence` the input of `probability`, that
+    the candidate is right. `confidence` is this on a scale from which the verdict can be read: what is worth its
+    place has at least SHOWN where something fits, and nothing has where nothing does.
     `fits` are zero for those that are not reranked.
     `fit` is the logit that anything fits, by cosines or, without a model that can be trusted, by words; None if
     neither is known. `unknown_language` is that of a request that the model does not know: then nothing is a good
@@ -206,6 +227,7 @@ class RankedCandidates:
 
     ids: Ids
     score: Scores
+    probability: Scores
     confidence: Scores
     similarity: Scores
     fits: NDArray[np.float64]
@@ -233,6 +255,7 @@ class RankedCandidates:
             self,
             ids=self.ids[order],
             score=self.score[order],
+            probability=np.where(is_promoted, 1.0, self.probability)[order],
             confidence=np.where(is_promoted, 1.0, self.confidence)[order],
             similarity=self.similarity[order],
             fits=self.fits[order],
@@ -253,77 +276,137 @@ def rank(
 
     Without the `scale` of its cosines, the verdict on what a model finds is that of the confidence.
     """
-    reranked = [features.get(id_, NO_FEATURES) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
-    unmatched = unmatched_words(request, reranked)
-    language = _unknown_language(request, unmatched, scale) if scale and fused.is_semantic else None
-    reranker = FeatureReranker(request, fused.whole)
-    fits = reranker.fits(reranked)
-    added = reranker.worth(fits, weights)
-    score = _add_to_top(fused.score, added.sum(axis=1))
-    is_rest = np.arange(len(score)) >= len(fits)
-    order = np.lexsort((fused.ids, -score, is_rest))
-    evidence = _evidence(request, fused, score, fits, _trusted(scale, fused))[order]
-    confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
-    are_known = any(one is not NO_FEATURES for one in reranked)
-    logit = _logit(request, fused, fits, unmatched, scale, reranker if are_known else None)
+    first = _Reranked.of(request, fused, features, weights)
+    fits, score, order = first.fits, first.score, first.order
+    language = _unknown_language(request, first.unmatched, scale) if scale and fused.is_semantic else None
+    logit = first.verdict(scale)
+    if logit is not None and language is not None:
+        logit = min(logit, 0.0)
+    evidence = _evidence(request, fused, score, fits, _trusted(scale, fused), logit)[order]
+    probability = weights.calibration.probabilities(evidence, semantic=fused.is_semantic)
+    good_match = language is None and _is_good(logit, float(probability.max(initial=0.0)), weights)
     return RankedCandidates(
         ids=fused.ids[order],
         score=score[order],
-        confidence=confidence,
+        probability=probability,
+        confidence=confidence_of(probability, good_match=good_match),
         similarity=fused.similarity[order],
         fits=_followed_by_zeros(fits, len(score))[order],
-        contributions=_contributions(fused, added)[order],
+        contributions=_contributions(fused, first.added)[order],
         evidence=evidence,
-        good_match=language is None and _is_good(logit, float(confidence.max(initial=0.0)), weights),
+        good_match=good_match,
         semantic=fused.is_semantic,
-        fit=logit if logit is None or language is None else min(logit, 0.0),
-        unmatched=unmatched,
+        fit=logit,
+        unmatched=first.unmatched,
         unknown_language=language,
     )
+
+
+@dataclass(frozen=True)
+class _Reranked:
+    """The first candidates with their features and `fits`; the scores of all, and the order that these make."""
+
+    request: Request
+    fused: FusedScores
+    reranker: FeatureReranker
+    features: Sequence[Features]
+    unmatched: tuple[str, ...]
+    fits: NDArray[np.float64]
+    added: NDArray[np.float64]
+    score: Scores
+    order: Ids
+
+    @classmethod
+    def of(
+        cls, request: Request, fused: FusedScores, features: FeaturesById, weights: RankingWeights
+    ) -> "_Reranked":
+        listed = [features.get(id_, NO_FEATURES) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
+        reranker = FeatureReranker(request, fused.whole)
+        fits = reranker.fits(listed)
+        added = reranker.worth(fits, weights)
+        score = _add_to_top(fused.score, added.sum(axis=1))
+        is_rest = np.arange(len(score)) >= len(fits)
+        order = np.lexsort((fused.ids, -score, is_rest))
+        unmatched = unmatched_words(request, listed)
+        return cls(request, fused, reranker, listed, unmatched, fits, added, score, order)
+
+    def verdict(self, scale: CosineScale | None) -> float | None:
+        """Return the logit of the verdict: from that of the subject, and from what the first candidates do."""
+        subject = self._subject(scale)
+        if subject is None:
+            return None
+        reading = self.request.reading
+        if not len(self.fits) or (reading is not None and reading.says_nothing):
+            return -MAX_LOGIT
+        single, best = not self.request.subqueries, int(self.order[0])
+        first = [self.features[place] for place in self.order[:FIRST].tolist()]
+        evidence = ServedEvidence(
+            fit=subject,
+            score=float(self.score[best]),
+            items=self.fused.whole.points,
+            differs=single and float(self.fits[best, FIT_PARTS.index("action")]) < 0,
+            verb_missing=single and self._lack(self.request.whole.verb, first),
+            subqueries=len(self.request.subqueries),
+        )
+        products = () if reading is None else reading.products
+        missing = any(self._lack(terms_of_word(product)[0], self.features) for product in products)
+        return verdict_of(evidence, product_missing=missing)
+
+    def _subject(self, scale: CosineScale | None) -> float | None:
+        """Return the logit that anything is on the subject, by cosines or by words; None if neither tells."""
+        trusted = _trusted(scale, self.fused)
+        if trusted and not _is_in_other_letters(self.request, trusted):
+            return fit(_fit_evidence(self.request, self.fused, self.fits, self.unmatched), trusted)
+        if self.fused.is_semantic and scale is None:
+            return None
+        if all(one is NO_FEATURES for one in self.features):
+            # No payload could be read, so words do not tell.
+            return None if len(self.fits) else -math.inf
+        return fit_by_words(self.reranker.word_evidence(self.fits, _matched(self.request, self.unmatched)))
+
+    def _lack(self, stem: int | None, candidates: Sequence[Features]) -> bool:
+        """Return whether none of the candidates has the word or what it means."""
+        if stem is None:
+            return False
+        stem_sets = [features.stems for features in candidates]
+        return not any(stem in stems for stems in stem_sets) and not _has_meaning(stem, self.request, stem_sets)
+
+
+def _is_in_other_letters(request: Request, scale: CosineScale) -> bool:
+    """Return whether the request is written in letters that the model cannot read: then words have to tell."""
+    if request.typed.isascii():
+        return False
+    language = foreign_language(request.typed)
+    return language is not None and language.is_certain and not scale.knows(language.code)
 
 
 def _trusted(scale: CosineScale | None, fused: FusedScores) -> CosineScale | None:
     return scale if scale and scale.is_trusted and fused.is_semantic else None
 
 
-def _logit(
-    request: Request,
-    fused: FusedScores,
-    fits: NDArray[np.float64],
-    unmatched: Sequence[str],
-    scale: CosineScale | None,
-    reranker: FeatureReranker | None,
-) -> float | None:
-    """Return the logit that anything fits, by cosines or by words; None if neither tells.
-
-    `reranker` is None if no candidate has features: then words do not tell.
-    """
-    if trusted := _trusted(scale, fused):
-        return fit(_fit_evidence(request, fused, fits, unmatched), trusted)
-    if fused.is_semantic and scale is None:
-        return None
-    if reranker is None:
-        return None if len(fits) else -math.inf
-    return fit_by_words(reranker.word_evidence(fits, _matched(request, unmatched)))
-
-
 def _is_good(logit: float | None, best: float, weights: RankingWeights) -> bool:
     """Return the verdict by the logit that anything fits and the best confidence, or by this alone."""
     if logit is None:
         return best >= weights.calibration.good_match_threshold
-    return logit > 0 or best >= CERTAIN
+    return logit > 0
 
 
 def _unknown_language(request: Request, unmatched: Sequence[str], scale: CosineScale) -> Language | None:
-    """Return the language of a request that the model does not know, unless the catalog has most of its words."""
-    foreign = {*unmatched, *request.corrections}
+    """Return the language of a request that the model does not know, unless the catalog has most of its words.
+
+    Where the language is not certain, no word may be one of English or of the catalog.
+    """
+    # Between words of one script a correction is another form of a word; to English words it is a loan word.
+    loans = [word for word, meant in request.corrections.items() if word.isascii() or meant.isascii()]
+    foreign = {*unmatched, *loans}
     # Telling the language takes longer than all else here, so it comes last.
     if 2 * len(foreign) < len(request.words):
         return None
-    language = foreign_language(request.text)
-    if language is None or not language.is_certain or scale.knows(language.code):
+    language = foreign_language(request.typed)
+    if language is None or scale.knows(language.code):
         return None
-    return language
+    is_foreign = foreign.issuperset(request.words) and not any(map(is_english, request.words))
+    return language if language.is_certain or is_foreign else None
 
 
 def _fit_evidence(
@@ -387,11 +470,17 @@ def _followed_by_zeros(rows: NDArray[np.float64], count: int) -> NDArray[np.floa
 
 
 def _evidence(
-    request: Request, fused: FusedScores, score: Scores, fits: NDArray[np.float64], scale: CosineScale | None
+    request: Request,
+    fused: FusedScores,
+    score: Scores,
+    fits: NDArray[np.float64],
+    scale: CosineScale | None,
+    logit: float | None,
 ) -> NDArray[np.float64]:
     """Return the evidence for each candidate; those beyond the rerank depth have no features."""
     rows = np.zeros((len(score), len(EVIDENCE)))
     rows[:, _COLUMNS["one"]] = 1.0
+    rows[:, _COLUMNS["fit"]] = min(MAX_LOGIT, max(-MAX_LOGIT, logit or 0.0))
     rows[:, _COLUMNS["subqueries"]] = len(request.subqueries)
     similarity = scale.as_fitted(fused.similarity) if scale else fused.similarity
     rows[:, _COLUMNS["similarity"]] = np.where(np.isnan(similarity), 0.0, similarity)

@@ -1,14 +1,15 @@
 """Spelling: misspelt words and loan words of a request, each with the word of the catalog that it is like."""
 
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from toolscript.core.retrieval.language import foreign_language
-from toolscript.core.retrieval.request import is_english, strip_literals
+from toolscript.core.retrieval.request import ACTIONS, VERBS, is_english, strip_literals
 from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
 from toolscript.core.retrieval.verdict import CosineScale
 
@@ -18,6 +19,10 @@ WORD_FIELDS = ("server", "name", "description")
 MIN_CORRECTED = 4
 NEAREST_WORD = 0.82
 SWAPPED_LETTERS = 0.75
+# Swapped or doubled letters are a slip of the fingers: so much less than an edit.
+SLIP = 0.3
+MAX_ALIKE = 8
+_DOUBLED = re.compile(r"(.)\1+")
 MAX_CORRECTED = 4
 # A word that shares this part of its trigrams with a word of the catalog is likely to be the same loan word; with
 # a smaller part, if it shares this part of its letters in their order: `Kalender`, `calendar`.
@@ -162,9 +167,13 @@ def corrections(text: str, vocabulary: Vocabulary) -> dict[str, str]:
     A word that the catalog does not know may still be right: `flight` is no misspelt `light`.
     """
     words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
-    return _correct_words(
-        [word for word in words if not vocabulary.knows(word) and not is_english(word)], vocabulary
-    )
+    unknown = [word for word in words if not vocabulary.knows(word) and word not in _verbs().words]
+    corrected = _correct_words([word for word in unknown if not is_english(word)], vocabulary)
+    first = next(iter(words), "")
+    if len(first) >= MIN_CORRECTED and first in unknown and first not in corrected:
+        verb = _missing_letter(first, vocabulary)
+        return {first: verb, **corrected} if verb else corrected
+    return corrected
 
 
 def loan_words(text: str, vocabulary: Vocabulary) -> dict[str, str]:
@@ -183,10 +192,45 @@ def _correct_words(unknown: Sequence[str], vocabulary: Vocabulary) -> dict[str, 
 
 
 def _nearest_word(word: str, vocabulary: Vocabulary) -> str | None:
-    """Return the nearest known word that is at most two letters longer or shorter."""
-    candidates = vocabulary.words_near(word, int((1 - SWAPPED_LETTERS) * (len(word) + 2)))
-    match = process.extractOne(word, candidates, scorer=OSA.normalized_similarity, score_cutoff=SWAPPED_LETTERS)
-    if match is None:
-        return None
-    nearest, likeness = str(match[0]), match[1]
-    return nearest if likeness >= NEAREST_WORD or sorted(nearest) == sorted(word) else None
+    """Return the nearest word of the catalog, or else the nearest verb, at most two letters longer or shorter."""
+    for words in (vocabulary, _verbs()):
+        near = words.words_near(word, int((1 - SWAPPED_LETTERS) * (len(word) + 2)))
+        alike = process.extract(
+            word, near, scorer=OSA.normalized_similarity, score_cutoff=SWAPPED_LETTERS, limit=MAX_ALIKE
+        )
+        nearest = min((str(match[0]) for match in alike), key=lambda other: _cost(word, other), default=None)
+        if nearest is not None and _is_misspelt(word, nearest):
+            return nearest
+    return None
+
+
+def _cost(word: str, nearest: str) -> tuple[float, bool, str]:
+    """Return the edits between two words; letters that are swapped or doubled are less than one."""
+    edits = float(OSA.distance(word, nearest))
+    if sorted(word) == sorted(nearest) or _undoubled(word) == _undoubled(nearest):
+        edits -= SLIP
+    return edits, word[0] != nearest[0], nearest
+
+
+def _is_misspelt(word: str, nearest: str) -> bool:
+    edits, differs, _ = _cost(word, nearest)
+    misses_a_letter = edits == 1 and len(nearest) > len(word) and not differs
+    return edits <= 1 - SLIP or misses_a_letter or 1 - edits / max(len(word), len(nearest)) >= NEAREST_WORD
+
+
+def _undoubled(word: str) -> str:
+    return _DOUBLED.sub(r"\1", word)
+
+
+def _missing_letter(word: str, vocabulary: Vocabulary) -> str | None:
+    """Return the verb that the first word of a request is but for a letter, though it is a word: `crate`."""
+    for place in range(1, len(word)):
+        for verb in _verbs().words_by_length.get(len(word) + 1, ()):
+            if verb[:place] + verb[place + 1 :] == word and vocabulary.knows(verb):
+                return verb
+    return None
+
+
+@cache
+def _verbs() -> Vocabulary:
+    return Vocabulary({*VERBS, *frozenset().union(*ACTIONS.values())})

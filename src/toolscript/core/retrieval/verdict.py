@@ -1,10 +1,12 @@
 """The verdict of a search: whether anything fits the request.
 
-That is another question than whether the first candidate is right, which is its confidence: in a list of twins no
+That is another question than whether the first candidate is right, which is its probability: in a list of twins no
 one is likely to be the right one, and yet the request is served. This is the verdict on tools; `text_verdict` has
 that on documents and on chunks of a library.
 
-With a model, cosines tell most of it. Without one, words have to: what they say against the words of the catalog.
+It is two questions, and both have to be answered with yes. Does the catalog have anything on the subject? With a
+model, cosines tell most of it; without one, words have to: what they say against the words of the catalog. And do
+the first candidates do what is asked, or are they only near: a repository can be created, and not deleted?
 """
 
 import math
@@ -147,6 +149,65 @@ def fit(evidence: FitEvidence, scale: CosineScale, weights: FitWeights = FIT_WEI
         + weights.matched * evidence.matched
         + weights.size * max(0.0, size)
     )
+
+
+# A request that names a service which no candidate names is hardly served: so much is taken off either logit.
+MISSING_PRODUCT = 3.0
+# Either logit is added so much: where both are above 0, the verdict is right most often.
+SUBJECT_OFFSET, SERVED_OFFSET = 0.4, 1.0
+MAX_LOGIT = 6.0
+# What the best score of fewer items lacks for each power of ten.
+FEW, AMONG_FEW = 50, 1.5
+
+
+@dataclass(frozen=True)
+class ServedEvidence:
+    """The evidence that the first candidates do what is asked. `fit` is the logit that anything is on the subject;
+    `score` is the best score of the ranking, which tells how far it stands out; `differs`: the first candidate is
+    named after another action; `verb_missing`: none of the first has the verb; `subqueries` is how many there are;
+    `items` is the catalog's size: nothing stands out far among few.
+    """
+
+    fit: float
+    score: float
+    items: int
+    differs: bool = False
+    verb_missing: bool = False
+    subqueries: int = 0
+
+
+@dataclass(frozen=True)
+class ServedWeights:
+    """Weights of a logistic regression, fitted to requests whose tool is among the first three, and to others."""
+
+    one: float = -3.18
+    fit: float = 0.43
+    score: float = 0.53
+    differs: float = -1.3
+    verb_missing: float = -1.1
+    subqueries: float = 0.4
+
+
+SERVED_WEIGHTS = ServedWeights()
+
+
+def served(evidence: ServedEvidence, weights: ServedWeights = SERVED_WEIGHTS) -> float:
+    """Return the logit that one of the first candidates does what is asked."""
+    score = evidence.score + AMONG_FEW * max(0.0, math.log10(FEW / max(1, evidence.items)))
+    return (
+        weights.one
+        + weights.fit * min(MAX_LOGIT, max(-MAX_LOGIT, evidence.fit))
+        + weights.score * score
+        + weights.differs * evidence.differs
+        + weights.verb_missing * evidence.verb_missing
+        + weights.subqueries * evidence.subqueries
+    )
+
+
+def verdict_of(evidence: ServedEvidence, *, product_missing: bool) -> float:
+    """Return the logit of the verdict: above 0 is a good match."""
+    logit = min(evidence.fit + SUBJECT_OFFSET, served(evidence) + SERVED_OFFSET)
+    return logit - (MISSING_PRODUCT if product_missing else 0.0)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Evidence:
 
     `one` is the intercept; `similarity` is a cosine; `word_match`, `name` and `subject` are features of the
     reranker; `lead` is the distance to the best of the other candidates; `subqueries` is how many sub-queries the
-    request has: the more, the likelier that the candidate answers one.
+    request has: the more, the likelier that the candidate answers one; `fit` is the logit of the verdict.
     """
 
     one: float = 0.0
@@ -38,7 +38,13 @@ class Evidence:
     subject: float = 0.0
     lead: float = 0.0
     subqueries: float = 0.0
+    fit: float = 0.0
 
+
+# The default threshold of a gateway. A probability of SHOWN^(1 / ROOT), .05, has this confidence.
+SHOWN, ROOT = 0.35, 0.35
+# The highest confidence where nothing fits.
+GUESSED = 0.34
 
 EVIDENCE = tuple(part.name for part in fields(Evidence))
 
@@ -51,12 +57,12 @@ def as_row(evidence: Evidence) -> list[float]:
 class Calibration:
     """Weights with dense retrieval and for sparse retrieval alone, and the minimum confidence of a good match."""
 
-    meaning: Evidence = field(default_factory=lambda: Evidence(-2.36, 0.89, 1.51, 0.49, 0.68, 0.78, 0.34))
+    meaning: Evidence = field(default_factory=lambda: Evidence(-2.24, 0.4, 1.12, 0.35, 0.06, 0.63, 0.14, 0.35))
     words: Evidence = field(default_factory=lambda: Evidence(-2.66, 0.0, 1.83, 1.57, 0.65, 0.75, 0.23))
     good_match_threshold: float = 0.28
 
-    def confidences(self, evidence: NDArray[np.float64], *, semantic: bool) -> NDArray[np.float64]:
-        """Return a confidence per row, best first: none is higher than the one before it."""
+    def probabilities(self, evidence: NDArray[np.float64], *, semantic: bool) -> NDArray[np.float64]:
+        """Return the probability that a row is right, best first: none is higher than the one before it."""
         weights = np.array(as_row(self.meaning if semantic else self.words))
         probabilities = 1 / (1 + np.exp(-(evidence @ weights)))
         return np.asarray(np.minimum.accumulate(probabilities)) if len(probabilities) else probabilities
@@ -69,6 +75,29 @@ class Calibration:
             return cls()
         meaning, words = (Evidence(**numbers_of(data.get(retriever))) for retriever in ("meaning", "words"))
         return cls(meaning, words, **numbers_of({"good_match_threshold": data.get("good_match_threshold")}))
+
+
+def confidence_of(probability: NDArray[np.float64], *, good_match: bool) -> NDArray[np.float64]:
+    """Return the confidence to show for probabilities, best first.
+
+    Among many that would do, none is likely to be the one that is meant: where something fits, one that is right
+    once in twenty times is worth its place, and the first one always; where nothing fits, none passes SHOWN.
+    """
+    confidence = np.asarray(probability**ROOT)
+    if not good_match:
+        return GUESSED * confidence
+    confidence[:1] = np.maximum(confidence[:1], SHOWN)
+    return confidence
+
+
+def as_guess(confidence: float) -> float:
+    """Return the confidence of what fits where it is no hit but a guess: it is on the scale of guesses then."""
+    return GUESSED * confidence
+
+
+def probability_of(confidence: float, *, good_match: bool) -> float:
+    """Return the probability of which a confidence was made; the least of those that it may have been."""
+    return float((confidence if good_match else confidence / GUESSED) ** (1 / ROOT))
 
 
 def numbers_of(data: object) -> dict[str, float]:
@@ -147,5 +176,5 @@ def weights_from_json(data: object) -> RankingWeights:
         return RankingWeights(**weights, calibration=Calibration.from_json(data.get("calibration", {})))
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidRequest(
-            f"these are no ranking weights: {error}", hint="create them with `toolscript eval fit`"
+            f"these are no ranking weights: {error}", hint="create them with `toolscript-eval fit`"
         ) from error

@@ -78,7 +78,8 @@ class DocumentSettings(BaseSettings):
     )
     plans: str = Field(
         default="",
-        description="File with the plans of tenants, in JSON; empty: one plan, `default`, without limits.",
+        description="File with the plans of tenants, in JSON; empty: one plan, `default`, with 6,000 requests "
+        "a minute and 12 at once.",
     )
     default_plan: str = Field(
         default="default", description="Plan of tenants whose token names none or an unknown one."
@@ -127,7 +128,7 @@ class DocumentSettings(BaseSettings):
         default=0,
         ge=0,
         le=8760,
-        description="Hours between two runs of `skills propose` and `skills describe` by `worker`; 0: never.",
+        description="Hours between two runs of `skills propose` and `skills describe` by each worker; 0: never.",
     )
     query_log: str = Field(
         default="",
@@ -173,15 +174,16 @@ class KnowledgeSettings(BaseSettings):
         pattern=r"^[a-z][a-z0-9_]{0,99}$",
         description="Name of the live index of extractions.",
     )
-    public_scopes: str = Field(
-        default="knowledge:read tools:read",
-        description="Scopes of an anonymous client, over MCP and in the library, separated by spaces; "
-        "empty: none.",
+    public_scopes: str | None = Field(
+        default=None,
+        description="Scopes of clients without a token, separated by spaces; empty: none, so that nothing can be "
+        "read without one. Default: `knowledge:read`, in development also `tools:read`.",
     )
     public_requests_per_minute: int = Field(
         default=120,
         ge=0,
-        description="Requests per minute without a token from one address; 0: no limit.",
+        description="Requests per minute without a token from one address, of any kind: searches, lists, reads "
+        "and MCP; 0: no limit.",
     )
     public_url: str = Field(
         default="",
@@ -376,13 +378,14 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
     qdrant_url: str = Field(
         default="http://127.0.0.1:6333",
         description="Address of Qdrant; for a cluster, those of several nodes, separated by commas: "
-        "if one is down, the next is used. Also `QDRANT_URL`.",
+        "if one is down, the next is used. A node whose gRPC port is another is named by it, as `host:port`. "
+        "Also `QDRANT_URL`.",
     )
     qdrant_grpc_port: int = Field(
         default=6334,
         ge=1,
         le=65535,
-        description="Qdrant's gRPC port, which all requests use; the same on every node.",
+        description="Qdrant's gRPC port, which all requests use, of nodes that do not name their own.",
     )
     qdrant_api_key: SecretStr = Field(
         default=SecretStr(""), description="Key for Qdrant; it is only secret with `https://` in the address."
@@ -435,6 +438,11 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
         default=30, ge=1, le=366, description="How many days PostgreSQL keeps the log of tool searches."
     )
     hold_changes: bool = Field(default=False, description="Whether changed definitions wait for approval.")
+    max_items_per_namespace: int = Field(
+        default=200_000,
+        ge=0,
+        description="Tools, prompts and resources that a namespace may have by imports over HTTP; 0: any number.",
+    )
     sync_config: str = Field(
         default="",
         description="Config file with the MCP servers that `POST /api/v1/jobs` may query; empty: none.",
@@ -443,6 +451,11 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
         default=SearchType.HYBRID,
         description="Default `search_type` of a search for tools, documents or knowledge; `semantic`: "
         "literal mode, see docs/contract.md.",
+    )
+    serve_worker: bool = Field(
+        default=True,
+        description="Whether `serve` builds the index of tools and keeps it up to date itself; `false`: "
+        "`toolscript worker` alone does.",
     )
     skill_copy: bool = Field(
         default=True,

@@ -6,7 +6,6 @@ This module alone decides the tenant of a request: no path, query or body names 
 import hmac
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
@@ -27,6 +26,8 @@ from toolscript.core.auth.model import (
     TokenVerifier,
 )
 from toolscript.core.errors import Forbidden, ToolscriptError, TooManyRequests, Unauthorized
+from toolscript.core.web.admin_guesses import AdminGuesses
+from toolscript.core.web.clients import Client, counts_as, network_of
 from toolscript.core.web.errors import SEND_HINT, require_scope
 from toolscript.core.web.hosts import is_loopback_address, is_loopback_host, is_loopback_origin
 
@@ -38,9 +39,7 @@ KEYS_HINT = "set TOOLSCRIPT_JWT_KEYS to the key set of the token issuer, and TOO
 Authenticate = Callable[[Request, Response], Awaitable[Principal]]
 
 PUBLIC = "public"
-# Prefix length of one customer's IPv6 network; addresses within it cost nothing, so they share a budget.
-CUSTOMER_PREFIX = 64
-UNKNOWN_ADDRESS = "unknown"
+JWT_DOTS = 2
 
 Identify = Callable[[Request, Response], Awaitable[Identity]]
 
@@ -96,6 +95,7 @@ class Authenticator:
         principal = self._bypassing(request.headers) or await self._verified(request.headers)
         # For the request log.
         request.state.tenant = principal.tenant.name
+        counts_as(request, Client(f"tenant {principal.tenant.name}", principal.plan.concurrency), has_token=True)
         await self.count(principal.tenant, principal.plan, request, response)
         return principal
 
@@ -177,7 +177,9 @@ def optional_authenticator_of(
             principal = await authenticator.admit(request, response)
             scopes = public_scopes.union(filter(principal.may, Scope))
             return Identity(scopes, principal, principal.namespaces)
-        await authenticator.count(Anonymous(address_of(request)), public_plan, request, response)
+        address = address_of(request)
+        counts_as(request, Client(address))
+        await authenticator.count(Anonymous(address), public_plan, request, response)
         return Identity(public_scopes)
 
     return identify
@@ -185,16 +187,7 @@ def optional_authenticator_of(
 
 def address_of(request: Request) -> str:
     """Return the client's address, for IPv6 its network; behind a trusted proxy, the forwarded address."""
-    host = request.client.host if request.client else ""
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return UNKNOWN_ADDRESS
-    if not isinstance(address, IPv6Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ip_network((address, CUSTOMER_PREFIX), strict=False))
+    return network_of(request.client.host if request.client else "")
 
 
 def require_principal(authenticate: Authenticate, scope: Scope) -> type[APIRoute]:
@@ -267,6 +260,13 @@ class AdminAccess:
     token: str = field(default="", repr=False)
     development: bool = False
     socket: str = ""
+    guesses: AdminGuesses = field(default_factory=AdminGuesses, compare=False, repr=False)
+
+    async def note_wrong(self, request: Request) -> None:
+        """Note a refused request whose token is no tenant's: it was meant to be, or guessed as, that of here."""
+        value = request.headers.get("authorization", "")
+        if self.token and value and value.count(".") != JWT_DOTS:
+            await self.guesses.note(address_of(request))
 
     def admits(self, request: Request) -> bool:
         return self.refusal(request) is None
@@ -295,6 +295,7 @@ def admins_only(admin: AdminAccess) -> AdminCheck:
     async def require_admin(request: Request) -> None:
         error = admin.refusal(request)
         if error is not None:
+            await admin.note_wrong(request)
             raise error
 
     return require_admin

@@ -1,5 +1,6 @@
 """Errors over HTTP: the error envelope, its status and headers, and its OpenAPI description."""
 
+import logging
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -15,10 +16,15 @@ from toolscript.core.errors import (
     SetupError,
     ToolscriptError,
     Unauthorized,
+    Unavailable,
     envelope,
     envelope_of,
+    told_to_clients,
 )
+from toolscript.core.retrieval.deadline import RETRY_AFTER_SECONDS
 from toolscript.core.web.request_context import CODE, ERROR_CODES, code_of_status, has_kinds
+
+logger = logging.getLogger(__name__)
 
 SEND_HINT = "send Authorization: Bearer <token>"
 # An error code of RFC 6750, for the challenge in WWW-Authenticate.
@@ -111,7 +117,12 @@ def install_error_handlers(app: FastAPI) -> None:
         if isinstance(error, SetupError):
             # A client would retry a 503, but only an administrator can change this one.
             error.details.setdefault("retryable", False)
-        body = envelope_of(error, by_kind=has_kinds(request.url.path))
+        elif isinstance(error, Unavailable):
+            error.details.setdefault("retry_after_seconds", RETRY_AFTER_SECONDS)
+        told = told_to_clients(error)
+        if told is not error:
+            logger.warning("an engine failed a request", extra={"reason": error.message})
+        body = envelope_of(told, by_kind=has_kinds(request.url.path))
         return JSONResponse(body, status, _state_headers(request) | refusal_headers(status, error))
 
     @app.exception_handler(RequestValidationError)

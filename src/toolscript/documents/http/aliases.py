@@ -47,7 +47,7 @@ def add_search_alias(router: APIRouter, documents: DocumentRoutes) -> None:
     async def search_documents_alias(
         search_request: SearchAliasRequest, request: Request, principal: CurrentPrincipal
     ) -> Response:
-        query = search_request.as_query(documents.default)
+        query = search_request.as_query(documents.default, principal.plan)
         return await respond(documents, principal, query, request, ALIAS)
 
 

@@ -7,11 +7,14 @@ from typing import NoReturn, Protocol
 
 from fastapi import Request, Response
 
+from toolscript.core.audit import AuditLog, Change, NoAudit
 from toolscript.core.auth.model import Principal
 from toolscript.core.errors import NotFound, SetupError, ToolscriptError
 from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.results import DocumentKey
+from toolscript.core.taxonomy import Actor
+from toolscript.core.text import visible
 from toolscript.core.web.auth import Authenticate
 from toolscript.core.web.request_context import has_kinds
 from toolscript.documents.http.upload_limits import UploadSlots
@@ -30,9 +33,17 @@ SearchFailed = Callable[[DocumentQuery, BaseException], None]
 Written = Callable[[Principal, Sequence[PutResult]], None]
 PutFailed = Callable[[BaseException], None]
 
+# In the audit.
+MAX_ACTOR, MAX_IDS_SHOWN = 200, 20
 MAX_STREAMS, MAX_STREAMS_PER_TENANT = 8, 2
 # JSON uploads are short.
 MAX_SHORT, MAX_SHORT_PER_TENANT = 32, 8
+
+
+def change_by(principal: Principal, action: str) -> Change:
+    """Return the change of documents of a tenant by one request."""
+    name = visible(str(principal.subject)).strip()[:MAX_ACTOR] or principal.tenant.name
+    return Change(Actor(name), action, principal.tenant.name)
 
 
 class Searched(Protocol):
@@ -98,6 +109,7 @@ class DocumentRoutes:
     written: Written = _ignore
     put_failed: PutFailed = _ignore
     default: SearchType = SearchType.HYBRID
+    audit: AuditLog = field(default_factory=NoAudit)
     streams: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_STREAMS, MAX_STREAMS_PER_TENANT))
     short_puts: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_SHORT, MAX_SHORT_PER_TENANT))
     tenants: ListsTenants = field(default_factory=_NotSetUp)

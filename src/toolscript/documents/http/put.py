@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of
+from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of, told_to_clients
 from toolscript.documents.model.document import Document, PutOutcome, PutResult, parse_line, refusal
 from toolscript.documents.schemas import PutCounts
 
@@ -257,5 +257,6 @@ def response_lines(writing: UploadWriter, stopped: ToolscriptError | None, *, by
     counts = writing.counts.model_dump_json()
     error = ""
     if stopped is not None:
-        error = f',"error":{json.dumps(envelope_of(stopped, by_kind=by_kind)["error"], default=str)}'
+        told = envelope_of(told_to_clients(stopped), by_kind=by_kind)["error"]
+        error = f',"error":{json.dumps(told, default=str)}'
     yield f'{{"counts":{counts}{error}}}\n'

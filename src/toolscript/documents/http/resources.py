@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ValidationError
 
+from toolscript.core.audit import recording
 from toolscript.core.auth.model import Principal
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.web.auth import CurrentPrincipal
@@ -14,7 +15,7 @@ from toolscript.core.web.cursors import decode_key
 from toolscript.core.web.errors import ErrorEnvelope, documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit
 from toolscript.core.web.request_context import API_PREFIX
-from toolscript.documents.http.dependencies import DocumentRoutes, resource_errors
+from toolscript.documents.http.dependencies import MAX_IDS_SHOWN, DocumentRoutes, change_by, resource_errors
 from toolscript.documents.http.search import RESOURCE, SEARCH_ANSWERS, respond
 from toolscript.documents.http.upload import PUT_ANSWERS, PUT_BODY, receive_upload
 from toolscript.documents.model.document import MAX_ID
@@ -88,7 +89,7 @@ def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
         with `text/event-stream` they are events `result` and `end`. Both start before the search does: a later
         error is a last line or an event `error`, and the status stays 200.
         """
-        query = search_request.as_query(documents.default)
+        query = search_request.as_query(documents.default, principal.plan)
         return await respond(documents, principal, query, request, RESOURCE)
 
 
@@ -169,8 +170,12 @@ def _filters(text: str) -> Filters:
 async def remove(documents: DocumentRoutes, principal: Principal, ids: Sequence[str]) -> DocumentsDeleted:
     distinct = list(dict.fromkeys(ids))
     removed: set[str] = set()
-    for index in range(0, len(distinct), MAX_REMOVED_AT_ONCE):
-        removed |= set(await documents.service.remove(principal, distinct[index : index + MAX_REMOVED_AT_ONCE]))
+    async with recording(documents.audit, change_by(principal, "documents.delete")) as change:
+        for index in range(0, len(distinct), MAX_REMOVED_AT_ONCE):
+            removed |= set(
+                await documents.service.remove(principal, distinct[index : index + MAX_REMOVED_AT_ONCE])
+            )
+            change.count, change.details["ids"] = len(removed), sorted(removed)[:MAX_IDS_SHOWN]
     return DocumentsDeleted.model_construct(
         deleted=[id_ for id_ in distinct if id_ in removed],
         missing=[id_ for id_ in distinct if id_ not in removed],

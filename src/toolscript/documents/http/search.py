@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from toolscript.core.auth.model import Principal
-from toolscript.core.errors import ToolscriptError, envelope, envelope_of
+from toolscript.core.errors import ToolscriptError, envelope, envelope_of, told_to_clients
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import preferred
 from toolscript.core.web.request_context import has_kinds, new_query_id
@@ -109,7 +109,7 @@ async def _stream(
             yield render(shape.event, shape.result(hit).model_dump_json())
         yield render("end", shape.end(answered).model_dump_json())
     except ToolscriptError as error:
-        yield render("error", json.dumps(envelope_of(error, by_kind=by_kind), default=str))
+        yield render("error", json.dumps(envelope_of(told_to_clients(error), by_kind=by_kind), default=str))
     except Exception:
         logger.exception("unexpected error")
         body = envelope("INTERNAL_ERROR", "something unexpected went wrong on our side")

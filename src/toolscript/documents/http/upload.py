@@ -12,11 +12,12 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import ClientDisconnect
 
+from toolscript.core.audit import recording
 from toolscript.core.auth.model import Principal
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.web.errors import documented
 from toolscript.core.web.request_context import has_kinds
-from toolscript.documents.http.dependencies import JSON, LINES, DocumentRoutes
+from toolscript.documents.http.dependencies import JSON, LINES, DocumentRoutes, change_by
 from toolscript.documents.http.put import (
     MAX_DOCUMENTS,
     Entry,
@@ -106,7 +107,11 @@ async def receive_upload(
     slots = documents.streams if kind == LINES else documents.short_puts
     async with slots.turn(principal.tenant):
         upload = _Upload(documents, principal, request, show)
-        return await upload.answer(upload.lines if kind == LINES else upload.json)
+        async with recording(documents.audit, change_by(principal, "documents.put")) as change:
+            try:
+                return await upload.answer(upload.lines if kind == LINES else upload.json)
+            finally:
+                change.count = upload.changes
 
 
 class _Upload:
@@ -119,6 +124,11 @@ class _Upload:
             partial(documents.service.put, principal), partial(documents.written, principal), show
         )
         self._received = TimedBody(request.stream())
+
+    @property
+    def changes(self) -> int:
+        counts = self._writing.counts
+        return counts.created + counts.updated
 
     async def answer(self, put: Callable[[], Awaitable[Response]]) -> Response:
         try:

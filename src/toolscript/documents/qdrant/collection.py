@@ -14,7 +14,7 @@ from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.qdrant.layout import DocumentLayout, create_request, field_requests
 from toolscript.documents.qdrant.shard_migration import QdrantTenantShards
 from toolscript.documents.qdrant.shards import make_shards, shared_shards
-from toolscript.documents.qdrant.tenant_documents import QdrantTenantDocuments
+from toolscript.documents.qdrant.tenant_documents import IS_HEAD, QdrantTenantDocuments
 from toolscript.documents.qdrant.tenant_points import TenantPoints
 
 
@@ -39,7 +39,14 @@ class QdrantDocuments:
         return self._card
 
     async def passages(self) -> int:
-        request = wire.CountPoints(collection_name=self.collection, exact=False)
+        return await self._about(wire.Filter())
+
+    async def documents(self) -> int:
+        """Return about how many documents all tenants have."""
+        return await self._about(wire.Filter(must=[IS_HEAD]))
+
+    async def _about(self, where: wire.Filter) -> int:
+        request = wire.CountPoints(collection_name=self.collection, filter=where, exact=False)
         with translated():
             answer = await self._qdrant.points.Count(request, timeout=self._qdrant.timeout_seconds)
         return int(answer.result.count)

@@ -20,12 +20,25 @@ from toolscript.gateway.config.clients import (
 )
 from toolscript.gateway.config.jsonc import parse, read_text
 from toolscript.gateway.config.toml_tables import parse_toml, with_table, without_table
-from toolscript.gateway.config.write import PRIVATE, remove, replace_text, with_members, without_member
+from toolscript.gateway.config.write import (
+    PRIVATE,
+    read_backup,
+    remove,
+    replace_text,
+    with_members,
+    without_member,
+)
 
 NAME = "toolscript"
 ENTRY: Mapping[str, object] = {"command": "toolscript", "args": ["mcp"]}
 # The option, and the last part of the URL, of clients that get all tools themselves.
 DIRECT, DIRECT_PATH = "--direct", "/all"
+# Clients that search tools by themselves hold ours back, too, unless the entry says that they are always shown.
+# Codex waits a second for a server that it does not require. With --direct, their search is to find the tools.
+ALWAYS_SHOWN: Mapping[Client, Mapping[str, object]] = {
+    Client.CLAUDE_CODE: {"alwaysLoad": True},
+    Client.CODEX: {"required": True, "omit_tools_from": ["deferred"]},
+}
 HTTP_CLIENTS = (Client.CLAUDE_CODE, Client.CURSOR, Client.VS_CODE)
 
 
@@ -130,6 +143,7 @@ def connect_client(
         entry = _http_entry(file, running, direct=bool(direct))
     elif direct:
         entry = {**entry, "args": [*arguments_of(entry), DIRECT]}
+    shown = {} if direct else ALWAYS_SHOWN.get(file.client, {})
     before = read_text(file.path)
     existing = _entry(file, before)
     if existing is not None:
@@ -138,14 +152,13 @@ def connect_client(
         same = same or {key: existing.get(key) for key in entry} == entry
         change = Change.SAME if same else Change.CONFLICT
         return plan(change, before, before, is_ours=_is_ours(existing))
-    if not file.path.parent.is_dir():
-        create = f"create the folder {file.path.parent}" if file.of_project else "start the client once"
+    if not (file.of_project or file.path.parent.is_dir()):
         raise NotFound(
             f"there is no sign of {TITLES[file.client]}: {file.path.parent} does not exist",
-            hint=f"{create}, then connect it",
+            hint="start the client once, then connect it",
         )
     secret = running is not None and not file.of_project
-    return plan(Change.ADD, before, _with_us(file, before, entry), secret)
+    return plan(Change.ADD, before, _with_us(file, before, {**entry, **shown}), secret)
 
 
 def disconnect_client(
@@ -166,14 +179,21 @@ def disconnect_client(
         return plan(Change.SAME, now, now, elsewhere=_connected(file.client, places, _other(scope)))
     if not _is_ours(existing):
         return plan(Change.CONFLICT, now, now)
-    for earlier in (read_text(_backup(file.path)), None):
+    backup = read_backup(_backup(file.path))
+    for earlier in (backup, None):
         if _is_earlier(file, earlier, existing, now):
             return plan(Change.REMOVE, now, earlier)
-    return plan(Change.REMOVE, now, _without_us(file, now))
+    return plan(Change.REMOVE, now, _without_added(file, backup, existing, now) or _without_us(file, now))
 
 
 def _other(scope: Scope) -> Scope:
     return Scope.USER if scope is Scope.PROJECT else Scope.PROJECT
+
+
+def has_backup(client_name: str, home: Path, project: Path, platform: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a backup of ours is beside the client's file of its user."""
+    places = Places(home.absolute(), project.absolute(), platform, environment)
+    return read_backup(_backup(_file(client_name, places, Scope.USER).path)) is not None
 
 
 def _connected(client: Client, places: Places, scope: Scope) -> Path | None:
@@ -191,6 +211,8 @@ def apply_connect(plan: ConnectPlan) -> None:
         hint = f"`{plan.undo_command}` takes it out" if plan.is_ours else f"rename or remove it in {plan.path}"
         raise ConfigInvalid(str(plan), hint=f"{hint}, then run this again")
     if plan.change is Change.ADD and plan.after is not None:
+        if plan.scope is Scope.PROJECT and plan.path.parent.parent.is_dir():
+            plan.path.parent.mkdir(exist_ok=True)
         mode = PRIVATE if plan.secret else None
         replace_text(plan.path, plan.before, plan.after, backup=plan.backup, mode=mode)
     if plan.change is Change.REMOVE:
@@ -198,11 +220,11 @@ def apply_connect(plan: ConnectPlan) -> None:
 
 
 def _undo(plan: ConnectPlan) -> None:
-    restores_backup = plan.after == read_text(plan.backup)
+    restores_backup = plan.after is not None and plan.after == read_backup(plan.backup)
     if plan.after is None:
         remove(plan.path, plan.before)
     else:
-        replace_text(plan.path, plan.before, plan.after, backup=plan.backup)
+        replace_text(plan.path, plan.before, plan.after, backup=None if restores_backup else plan.backup)
     if restores_backup:
         remove(plan.backup, read_text(plan.backup))
 
@@ -243,6 +265,27 @@ def _is_earlier(file: ClientConfig, text: str | None, entry: Mapping[str, object
         return _entry(file, text) is None and _with_us(file, text, entry) == now
     except ConfigInvalid:
         return False
+
+
+def _without_added(file: ClientConfig, earlier: str | None, entry: Mapping[str, object], now: str) -> str | None:
+    """Return the text with what we added put back, byte for byte; None where that is not there any more."""
+    with suppress(ConfigInvalid):
+        if earlier is None or _entry(file, earlier) is not None:
+            return None
+        with_ours = _with_us(file, earlier, entry)
+        begin = _alike(earlier, with_ours)
+        end = _alike(earlier[begin:][::-1], with_ours[begin:][::-1])
+        added, was = with_ours[begin : len(with_ours) - end], earlier[begin : len(earlier) - end]
+        after = now.replace(added, was, 1)
+        left = {name: server for name, server in _servers(file, now).items() if name != NAME}
+        return after if now.count(added) == 1 and _servers(file, after) == left else None
+    return None
+
+
+def _alike(one: str, other: str) -> int:
+    """Return how many characters at the beginning are the same."""
+    length = min(len(one), len(other))
+    return next((place for place in range(length) if one[place] != other[place]), length)
 
 
 def _http_entry(file: ClientConfig, running: Running, *, direct: bool) -> Mapping[str, object]:

@@ -9,14 +9,15 @@ from itertools import count
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
+from toolscript.core.errors import ConfigInvalid
 from toolscript.gateway.config.clients import FoundServer, tidy
 from toolscript.gateway.config.jsonc import parse, read_text
 from toolscript.gateway.config.problems import nearest_name, with_suffix
 from toolscript.gateway.config.read import server_entries
 from toolscript.gateway.config.secrets import printable, start_summary
-from toolscript.gateway.config.write import PRIVATE, replace_text, with_members
+from toolscript.gateway.config.write import PRIVATE, is_unchanged, read_backup, remove, replace_text, with_members
 
-SECTION = "mcpServers"
+SECTION, NAME = "mcpServers", "toolscript"
 
 
 class Action(StrEnum):
@@ -69,16 +70,47 @@ def plan_import(found: Iterable[FoundServer], existing_target: Path) -> ImportPl
 
 
 def apply_import(plan: ImportPlan) -> tuple[str, ...]:
-    """Write the added servers and return their names. The earlier file is kept with the suffix .bak."""
+    """Write the added servers and return their names. The earlier file is kept beside it.
+
+    An empty backup says that there was none.
+    """
     if plan.added:
         members = {server.name: server.entry for server in plan.added}
         after = with_members(plan.before or "", SECTION, members, plan.target)
-        replace_text(plan.target, plan.before, after, backup=backup_of(plan.target), mode=PRIVATE)
+        if plan.before is None:
+            replace_text(plan.target, None, "", backup=backup_of(plan.target))
+        replace_text(plan.target, plan.before or "", after, backup=backup_of(plan.target), mode=PRIVATE)
     return tuple(server.name for server in plan.added)
 
 
 def backup_of(target: Path) -> Path:
-    return target.with_name(f"{target.name}.bak")
+    return target.with_name(f"{target.name}.toolscript-backup")
+
+
+def imported_since(target: Path) -> list[str]:
+    """Return the servers in the file that its backup, from before the last import, does not have."""
+    before, now = read_backup(backup_of(target)), read_text(target)
+    if before is None or now is None:
+        return []
+    try:
+        old, new = (server_entries(parse(text or "{}", target), target) for text in (before, now))
+    except ConfigInvalid:
+        return []
+    return [name for name in new if name not in old]
+
+
+def undo_import(target: Path) -> bool:
+    """Put the backup back, unless the file was written since: then return False."""
+    backup, now = backup_of(target), read_text(target)
+    before = read_backup(backup)
+    if before is None or not is_unchanged(target.resolve(), backup):
+        return False
+    if before:
+        replace_text(target, now, before, backup=None)
+    else:
+        remove(target, now)
+    backup.unlink(missing_ok=True)
+    return True
 
 
 def preview_rows(plan: ImportPlan) -> list[PreviewRow]:
@@ -96,6 +128,8 @@ def preview_rows(plan: ImportPlan) -> list[PreviewRow]:
 def _describe_action(server: PlannedServer) -> Iterator[str]:
     yield f"{server.action}: {server.reason}" if server.reason else str(server.action)
     if server.action is Action.ADD:
+        if server.name.casefold() == NAME or server.found.name.casefold() == NAME:
+            yield "it is not Toolscript, only called so"
         if server.name != server.found.name:
             yield f"called {server.found.name!r} there"
         if server.found.secrets:

@@ -26,7 +26,7 @@ from toolscript.gateway.config.variables import FindSecret, no_secret
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
 CURATION, RULES = "curation", "rules"
-_KNOWN = frozenset({"$schema", "inputs", PASSTHROUGH, CURATION, RULES, *SECTIONS})
+KNOWN = frozenset({"$schema", "inputs", PASSTHROUGH, CURATION, RULES, *SECTIONS})
 MAX_NAMED = 100
 MAX_UNTRUSTED = 1 << 20
 
@@ -230,7 +230,7 @@ def server_entries(document: Document, path: Path) -> dict[str, object]:
 
 def _problems_of_file(document: Document, path: Path) -> Iterator[Problem]:
     keys = set(document.value) if isinstance(document.value, dict) else set()
-    if keys - _KNOWN and not keys & set(SECTIONS):
+    if keys - KNOWN and not keys & set(SECTIONS):
         yield Problem("", path, "names no servers", f"put them under mcpServers: {_EXPECTED}", Severity.WARNING)
     for name in sorted(set(document.repeated) & {*server_entries(document, path), *SECTIONS, RULES}):
         server, subject = ("", f"{name} is") if name in {*SECTIONS, RULES} else (name, "its name may be")
@@ -241,7 +241,7 @@ def _problems_of_file(document: Document, path: Path) -> Iterator[Problem]:
 def _rules_in(document: Document, path: Path) -> list[RulesOfFile]:
     """Return the rules, after a mistake for each key that was meant to be theirs: it must let no call through."""
     written = document.value if isinstance(document.value, dict) else {}
-    unknown = [key for key in written if key not in _KNOWN]
+    unknown = [key for key in written if key not in KNOWN]
     return [
         *(RulesOfFile(path, None, problem=f"{key[:40]!a} is not {RULES}") for key in _meant_as_rules(unknown)),
         *([RulesOfFile(path, written[RULES])] if RULES in written else []),

@@ -14,10 +14,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.core.own_files import make_private
 from toolscript.gateway.config.jsonc import read_text
 
 FOLDER = Path(".toolscript") / "trusted"
-PRIVATE_FOLDER = 0o700
 
 
 class TrustState(StrEnum):
@@ -72,7 +72,7 @@ class TrustStore:
 
         record = TrustRecord(str(path.absolute()), _hash(text), trusted)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+            make_private(self._folder)
             write_file(self.file_of(path), json.dumps(asdict(record)))
         except OSError as error:
             raise SetupError(

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from toolscript.core.errors import ConfigInvalid
+from toolscript.core.own_files import is_own
 from toolscript.gateway.config.jsonc import is_strict, parse, read_text, without_comments
 
 PRIVATE = 0o600
@@ -19,21 +20,48 @@ _COMMA = re.compile(r"\s*,")
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
-def replace_text(path: Path, before: str | None, after: str, *, backup: Path, mode: int | None = None) -> None:
-    """Write `after` if the file still contains `before`. Without a mode, keep the file's, or use a private one."""
+def replace_text(
+    path: Path, before: str | None, after: str, *, backup: Path | None, mode: int | None = None
+) -> None:
+    """Write `after` if the file still contains `before`. Without a mode, keep the file's, or use a private one.
+
+    The backup gets the time of the file: while they are equal, nobody has written the file since. Without one
+    the text is put back from a backup, which stays until that is done.
+    """
     if read_text(path) != before:
         raise ConfigInvalid(f"{path} was changed in the meantime", hint="run the command again")
     # Keep a symbolic link: write its target.
     real = path.resolve()
     try:
         kept = stat.S_IMODE(real.stat().st_mode) if before is not None else PRIVATE
-        if before is not None:
+        if before is not None and backup is not None:
             write_file(backup, before, PRIVATE)
         write_file(real, after, kept if mode is None else mode)
+        if before is not None and backup is not None:
+            written = real.stat().st_mtime_ns
+            os.utime(backup, ns=(written, written))
     except OSError as error:
         raise ConfigInvalid(
             f"cannot write {path}: {error.strerror}", hint="check who may write there, and the space left"
         ) from None
+
+
+def read_backup(backup: Path) -> str | None:
+    """Return what a backup holds; None without one, and for one that another user owns or can write."""
+    try:
+        status = backup.lstat()
+    except OSError:
+        return None
+    is_others = not is_own(status, or_root=False) or (os.name != "nt" and stat.S_IMODE(status.st_mode) & 0o022)
+    return None if is_others or not stat.S_ISREG(status.st_mode) else read_text(backup)
+
+
+def is_unchanged(path: Path, backup: Path) -> bool:
+    """Return whether nobody has written the file since it got this backup."""
+    try:
+        return path.stat().st_mtime_ns == backup.lstat().st_mtime_ns
+    except OSError:
+        return False
 
 
 def remove(path: Path, before: str | None) -> None:

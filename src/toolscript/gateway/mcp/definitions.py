@@ -10,7 +10,7 @@ from toolscript.core.text import visible
 from toolscript.gateway.json import ANSWER, HIT, ITEM
 from toolscript.gateway.mcp.entry_tools import ENTRY_TOOLS
 from toolscript.gateway.mcp.result_reading import MAX_PAGE_BYTES, PAGE_BYTES
-from toolscript.gateway.model import DEFAULT_THRESHOLD
+from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 
 READ_RESULT = "read_result"
 SEARCH = "search_tools"
@@ -18,19 +18,19 @@ DESCRIBE = "describe_tool"
 CALL = "call_tool"
 CALL_DESTRUCTIVE = "call_destructive_tool"
 
-DEFAULT_LIMIT = 5
 MAX_RESULTS = 10
 MAX_DESCRIBED = 10
 
 # Of the names of servers that are shown: of all together, and of one.
 MAX_NAMES, MAX_NAME = 220, 40
 
+# Of a server whose tools Codex holds back, its model is shown the first line, up to 250 characters.
 INSTRUCTIONS = (
-    "These tools give access to many tools of many servers. "
+    "Finds and calls the tools of all MCP servers that the user has connected. For what your own tools cannot do, "
     "search_tools with the task in plain words, describe_tool if the arguments are not clear, then call_tool."
 )
 
-# A client with tool search of its own would hide these three behind it: one search to find another.
+# A client with tool search of its own would hide these behind it: one search to find another, or to read on.
 ALWAYS_LOADED: JsonObject = {"anthropic/alwaysLoad": True}
 
 _TOOL = {"type": "string", "description": "A name that search_tools returned: server__tool."}
@@ -43,6 +43,7 @@ SHOWN_HIT = {
     "description": "description",
     "reason": "reason",
     "also": "also",
+    "paths": "paths",
     "deprecated": "deprecated",
     "input_schema": "inputSchema",
 }
@@ -55,6 +56,7 @@ SHOWN_ANSWER = {
     "semantic": "semantic",
     "model": "model",
     "hint": "hint",
+    "read_as": "read_as",
 }
 SHOWN_ITEM = {
     "tool": "toolId",
@@ -79,7 +81,10 @@ def _shown(
 
 _FOUND = list_of(_shown(HIT, SHOWN_HIT, risk=STRING, kind=STRING, use=STRING))
 _STEPS = list_of(
-    object_of({"query": STRING, "good_match": BOOLEAN, "tools": list_of(STRING)}, "query", "good_match", "tools")
+    object_of(
+        {"query": STRING, "good_match": BOOLEAN, "tools": list_of(STRING), "near_misses": list_of(STRING)},
+        *("query", "good_match", "tools"),
+    )
 )
 _SEARCH_TOOLS: JsonObject = {
     "name": SEARCH,
@@ -89,7 +94,8 @@ _SEARCH_TOOLS: JsonObject = {
         "Find tools by what they do. Start here: say the task in plain words, such as 'create a GitHub issue'. "
         "For a task of several steps, `steps` names the tools of each. "
         "Returns the best tools as server__tool names, each with a confidence from 0 to 1. "
-        "With no good match, say it in other words or do without; the same words give the same answer. "
+        "With no good match, the nearest are guesses: say it in other words or do without; "
+        "the same words give the same answer. "
         "Then call_tool; before it describe_tool when the arguments are not clear, "
         "or ask here for detail 'types' or 'schema'."
     ),
@@ -166,6 +172,7 @@ _CALL_TOOL: JsonObject = {
 
 READ_RESULT_TOOL: JsonObject = {
     "name": READ_RESULT,
+    "_meta": ALWAYS_LOADED,
     "title": "Read a large result",
     "description": "Read more of a result that was too large, by the id that came with it.",
     "inputSchema": closed(

@@ -20,15 +20,24 @@ from pydantic import BaseModel
 
 from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ToolscriptError, envelope_of
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.endpoint import Context, ToolServer, client_of
+from toolscript.core.mcp.endpoint import Context, ToolServer
 from toolscript.core.text import visible_json
 from toolscript.gateway.approvals import HELD, for_agents
 from toolscript.gateway.callers import client_is
 from toolscript.gateway.mcp.parked import Relays
-from toolscript.gateway.mcp.relaying import client_key
+from toolscript.gateway.mcp.relaying import client_key, name_of
 from toolscript.gateway.mcp.subscriptions import Subscriptions
 from toolscript.gateway.mcp.valid_definitions import valid_definitions
-from toolscript.gateway.model import COMPLETE, GET_PROMPT, PROMPTS, READ_RESOURCE, RESOURCES, TEMPLATES, Gateway
+from toolscript.gateway.model import (
+    COMPLETE,
+    GET_PROMPT,
+    PROMPTS,
+    READ_RESOURCE,
+    RESOURCES,
+    SUBSCRIBE,
+    TEMPLATES,
+    DirectGateway,
+)
 
 Result = dict[str, Any]
 
@@ -49,10 +58,21 @@ _REQUESTS: Mapping[str, type[BaseModel]] = {
 
 
 def add_entry_handlers(
-    server: ToolServer, gateway: Gateway, relays: Relays, lists: Sequence[str] = (PROMPTS, RESOURCES)
+    server: ToolServer, gateway: DirectGateway, relays: Relays, lists: Sequence[str] = (PROMPTS, RESOURCES)
 ) -> None:
     """Add the handlers. `lists` are those whose changes clients hear of."""
-    Subscriptions(gateway, lists, relays.close).add_to(server)
+
+    async def require(context: Context, uri: str) -> None:
+        """What is held is not watched; what nobody has never changes."""
+        try:
+            with client_is(name_of(context)):
+                await gateway.request(SUBSCRIBE, {"uri": uri})
+        except Forbidden as error:
+            raise wire_error(error) from error
+        except ToolscriptError:
+            return
+
+    Subscriptions(gateway, lists, require, relays.close).add_to(server)
     for kind, (method, field) in LISTED.items():
         server.add_request_handler(method, PaginatedRequestParams, _listing(gateway, kind, method, field))
     for method, params in _REQUESTS.items():
@@ -69,7 +89,7 @@ def add_entry_handlers(
 
 
 def _listing(
-    gateway: Gateway, kind: str, method: str, field: str
+    gateway: DirectGateway, kind: str, method: str, field: str
 ) -> Callable[[Context, PaginatedRequestParams | None], Awaitable[Result]]:
     async def entries(context: Context, params: PaginatedRequestParams | None) -> Result:
         with _wire_errors():
@@ -81,7 +101,7 @@ def _listing(
     return entries
 
 
-def _passing(gateway: Gateway, relays: Relays, method: str) -> Callable[[Context, Any], Awaitable[Result]]:
+def _passing(gateway: DirectGateway, relays: Relays, method: str) -> Callable[[Context, Any], Awaitable[Result]]:
     async def send(context: Context, _params: Any) -> Result:
         given: JsonObject = context.params or {}
         params = {name: value for name, value in given.items() if name not in _NOT_OF_SERVERS}
@@ -90,7 +110,7 @@ def _passing(gateway: Gateway, relays: Relays, method: str) -> Callable[[Context
             with _wire_errors():
                 return {"resultType": "complete", **_visible(await gateway.request(method, params))}
 
-        with client_is(client_of(context)):
+        with client_is(name_of(context)):
             return await relays.answer(context, answer)
 
     return send

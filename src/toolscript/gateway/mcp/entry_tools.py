@@ -1,9 +1,9 @@
 """The meta-tools for clients that know nothing but tools: get a prompt, and read a resource."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from toolscript.core.daemon_threads import OF_SERVERS
 from toolscript.core.errors import Forbidden
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp.answers import PICTURES, compact_json
@@ -11,7 +11,7 @@ from toolscript.core.mcp.arguments import require_known, text, wrong
 from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.gateway.mcp.wording import answered, refused
-from toolscript.gateway.model import GET_PROMPT, READ_RESOURCE, Gateway
+from toolscript.gateway.model import GET_PROMPT, READ_RESOURCE, McpGateway
 
 PROMPT_TOOL, RESOURCE_TOOL = "get_prompt", "read_resource"
 
@@ -40,7 +40,7 @@ Fitting = Callable[[CallResult], CallResult]
 class EntryTools:
     """`fitting` makes a result fit into a model's context."""
 
-    def __init__(self, gateway: Gateway, fitting: Fitting) -> None:
+    def __init__(self, gateway: McpGateway, fitting: Fitting) -> None:
         self._gateway = gateway
         self._fitting = fitting
         self.by_name: Mapping[str, Callable[[JsonObject], Awaitable[CallResult]]] = {
@@ -73,7 +73,8 @@ class EntryTools:
                 content = tuple(blocks(await self._gateway.request(method, params)))
             except Forbidden as refusal:
                 return refused(refusal)
-            return await asyncio.to_thread(self._fitting, CallResult(content or (_text("It is empty."),)))
+            read = CallResult(content or (_text("It is empty."),))
+            return await OF_SERVERS.run(lambda: self._fitting(read))
 
         return await answered(answer)
 

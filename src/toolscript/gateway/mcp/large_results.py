@@ -81,7 +81,9 @@ class LargeResults:
         once = CallResult(result.content) if is_doubled else result
         if is_doubled and _size(once) <= MAX_BYTES:
             return _visible(once)
-        pictures, parts = _parted(once, result.structured_content if is_doubled else None)
+        # What only wraps the text has another shape than the text, which is what is kept.
+        is_parsed = is_doubled and not _is_wrapped(result)
+        pictures, parts = _parted(once, result.structured_content if is_parsed else None)
         if not parts:
             return _visible(once)
         try:
@@ -186,9 +188,17 @@ def _is_doubled(result: CallResult) -> bool:
     if data is None or not texts or len(texts) < len(result.content):
         return False
     whole = "\n".join(texts)
-    if isinstance(data, Mapping) and len(data) == 1 and [*data.values()] in ([whole], ["".join(texts)]):
+    if _is_wrapped(result):
         return True
     return len(whole) <= MAX_JSON_BYTES and _parsed(whole) == data
+
+
+def _is_wrapped(result: CallResult) -> bool:
+    """Return whether the structured content is the text under one key."""
+    data = result.structured_content
+    texts = [str(block["text"]) for block in result.content if _is_text(block)]
+    whole = (["\n".join(texts)], ["".join(texts)])
+    return isinstance(data, Mapping) and len(data) == 1 and [*data.values()] in whole
 
 
 def _parsed(text: str) -> object:

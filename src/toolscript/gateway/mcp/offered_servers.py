@@ -3,7 +3,7 @@
 import asyncio
 
 from toolscript.core.errors import ToolscriptError
-from toolscript.gateway.model import Gateway
+from toolscript.gateway.model import McpGateway
 
 # How long a client waits for the names.
 NAMES_SECONDS = 5.0
@@ -12,7 +12,7 @@ NAMES_SECONDS = 5.0
 class OfferedServers:
     """The names under which the tools were listed last."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: McpGateway) -> None:
         self._gateway = gateway
         self.names: tuple[str, ...] = ()
 

@@ -16,8 +16,9 @@ from starlette.requests import Request
 
 from toolscript.core.errors import ServerRejected
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.endpoint import SESSION_HEADER, Context
+from toolscript.core.mcp.endpoint import SESSION_HEADER, Context, client_of
 from toolscript.core.mcp_client.relay import LOG_LEVELS
+from toolscript.gateway.callers import CLIENT_OF_TOKEN
 
 # What servers ask clients for.
 _ASKED_OF_CLIENTS = ("elicitation", "sampling", "roots")
@@ -50,6 +51,11 @@ class LogLevels:
         return self._levels.get(client, "")
 
 
+def session_of(context: Context) -> str:
+    """Return the session of a client of the older versions; empty for any other."""
+    return context.request.headers.get(SESSION_HEADER, "") if isinstance(context.request, Request) else ""
+
+
 def client_key(context: Context) -> str:
     """Return what tells this client from all others: its session, or the process that serves it alone.
 
@@ -57,7 +63,13 @@ def client_key(context: Context) -> str:
     """
     if not isinstance(context.request, Request):
         return _THIS_PROCESS
-    return context.request.headers.get(SESSION_HEADER) or secrets.token_hex(16)
+    return session_of(context) or secrets.token_hex(16)
+
+
+def name_of(context: Context) -> str:
+    """Return the client whose token the request has, else the name that it states."""
+    scope = context.request.scope if isinstance(context.request, Request) else {}
+    return str(scope.get(CLIENT_OF_TOKEN) or client_of(context))
 
 
 def is_modern(context: Context) -> bool:

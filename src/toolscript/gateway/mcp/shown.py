@@ -37,10 +37,14 @@ class Unknown:
 
 def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallResult:
     # Each tool is described once, also one of several steps.
-    every = replace(answer, hits=answer.all_hits, hint=for_agent(answer.hint))
+    misses = () if answer.all_hits else answer.near_misses
+    every = replace(answer, hits=answer.all_hits, near_misses=misses, hint=for_agent(answer.hint))
     data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, explain=True, schemas=with_schemas)})
     hits = [{**_hit(hit), **use_of(known.item)} for hit, known in zip(data["results"], every.hits, strict=True)]
-    misses = list(map(_hit, data.get("near_misses", ())))
+    guesses = [
+        {**_hit(hit), **use_of(known.item)}
+        for hit, known in zip(data.get("near_misses", ()), every.near_misses, strict=True)
+    ]
     data["results"] = hits
     if answer.good_match:
         data.pop("unmatched_words", None)
@@ -48,9 +52,10 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
     if answer.steps:
         data["steps"] = [_step(step) for step in answer.steps]
         lines += ["Steps:", *map(_step_line, data["steps"])]
-    if misses:
-        data["near_misses"] = misses
-        lines += ["Near misses:", *(_line({**miss, "reason": ""}) for miss in misses)]
+    if guesses:
+        data["near_misses"] = guesses
+        nearest = "The nearest:" if answer.is_below_threshold else "The nearest, which are guesses:"
+        lines += [nearest, *map(_line, guesses)]
     if answer.total > len(hits):
         lines.append(f"{len(hits)} of {answer.total} shown; limit up to {MAX_RESULTS}.")
     if every.hint:
@@ -62,13 +67,20 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
 
 
 def _step(step: LocalStep) -> dict[str, Any]:
-    names = [tool_id(hit.item.server, hit.item.name) for hit in step.hits]
-    return {"query": step.query, "good_match": step.good_match, "tools": names}
+    names, guesses = (
+        [tool_id(hit.item.server, hit.item.name) for hit in hits] for hits in (step.hits, step.near_misses)
+    )
+    step_shown = {"query": step.query, "good_match": step.good_match, "tools": names}
+    return {**step_shown, "near_misses": guesses} if guesses else step_shown
 
 
 def _step_line(step: Mapping[str, Any]) -> str:
+    names = ", ".join(step["tools"])
+    if not names:
+        guesses = ", ".join(step.get("near_misses", ()))
+        names = f"nothing fits{guesses and f'; guesses: {guesses}'}"
     guess = "" if step["good_match"] or not step["tools"] else " (no good match)"
-    return f"- {one_line(step['query'])}: {', '.join(step['tools']) or 'nothing fits'}{guess}"
+    return f"- {one_line(step['query'])}: {names}{guess}"
 
 
 def _verdict(answer: LocalAnswer) -> list[str]:
@@ -98,6 +110,9 @@ def described(items: Sequence[Item], unknown: Sequence[Unknown], types: str = ""
 def no_such_tool(unknown: Unknown) -> str:
     if unknown.held:
         return unknown.held
+    same = [name for name in unknown.nearest if name.endswith(f"{SEPARATOR}{unknown.tool}")]
+    if len(same) > 1 and SEPARATOR not in unknown.tool:
+        return f"Several servers have a tool {unknown.tool[:200]!r}. Name one: {', '.join(same)}."
     advice = (
         f"Nearest: {', '.join(unknown.nearest)}." if unknown.nearest else "search_tools finds the ones there are."
     )
@@ -142,6 +157,17 @@ def _call(hit: Mapping[str, Any]) -> str:
     return name + (signature.removeprefix(own_name) if signature.startswith(f"{own_name}(") else "")
 
 
+def _also(also: Sequence[str], paths: Mapping[str, str], tool: str) -> str:
+    """Return the twins of a tool, and what tells all of them apart."""
+
+    def named(name: str) -> str:
+        path = paths.get(name.partition(SEPARATOR)[0])
+        return f"{name} for {one_line(path)}" if path else name
+
+    own = paths.get(tool.partition(SEPARATOR)[0])
+    return f" [{f'for {one_line(own)}; ' if own else ''}also: {', '.join(map(named, also))}]" if also else ""
+
+
 def _renamed(names: Mapping[str, str], data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that have a value, under their MCP names."""
     return {name: data[full] for name, full in names.items() if data.get(full) is not None}
@@ -150,7 +176,7 @@ def _renamed(names: Mapping[str, str], data: Mapping[str, Any]) -> dict[str, Any
 def _line(hit: Mapping[str, Any]) -> str:
     reason = f" ({hit['reason']})" if hit["reason"] else ""
     deprecated = " [deprecated]" if hit.get("deprecated") else ""
-    also = f" [also: {', '.join(hit['also'])}]" if hit.get("also") else ""
+    also = _also(hit.get("also", ()), hit.get("paths", {}), str(hit["tool"]))
     risk = f" [{hit['risk']}]" if "risk" in hit else ""
     use = f" [{hit['use']}]" if "use" in hit else ""
     line = f"{_call(hit)} {hit['confidence']:.2f}: {hit['description']}{reason}{deprecated}{also}{risk}{use}"

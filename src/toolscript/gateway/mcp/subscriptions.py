@@ -6,7 +6,7 @@ Clients of the version 2026-07-28 listen on a stream. Older ones are told on the
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
@@ -34,7 +34,7 @@ from mcp_types import (
 
 from toolscript.core.mcp.endpoint import Context, ToolServer
 from toolscript.gateway.mcp.relaying import client_key
-from toolscript.gateway.model import PROMPTS, RESOURCES, SERVERS, TOOLS, Change, Gateway
+from toolscript.gateway.model import PROMPTS, RESOURCES, SERVERS, TOOLS, Change, DirectGateway
 
 MAX_SESSIONS, MAX_URIS = 1_000, 1_000
 # A watch that takes another's place begins before that one ends, so that nothing is missed between them.
@@ -54,9 +54,19 @@ class _Session:
 
 
 class Subscriptions:
-    """`lists` are those that change at this endpoint; `at_end` is called when its server ends."""
+    """`lists` are those that change at this endpoint; `at_end` is called when its server ends.
 
-    def __init__(self, gateway: Gateway, lists: Iterable[str], at_end: Callable[[], None] = lambda: None) -> None:
+    `require` raises for a resource that is held.
+    """
+
+    def __init__(
+        self,
+        gateway: DirectGateway,
+        lists: Iterable[str],
+        require: Callable[[Context, str], Awaitable[None]],
+        at_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._require = require
         self._at_end = at_end
         self._gateway = gateway
         self._lists = frozenset(lists)
@@ -95,7 +105,10 @@ class Subscriptions:
     async def _on_listen(
         self, context: Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        with self._wanted(params.notifications.resource_subscriptions or ()):
+        uris = params.notifications.resource_subscriptions or ()
+        for uri in uris:
+            await self._require(context, uri)
+        with self._wanted(uris):
             return await self._listen(context, params)
 
     async def _on_initialized(self, context: Context, _params: NotificationParams | None) -> None:
@@ -103,6 +116,7 @@ class Subscriptions:
         self._watch()
 
     async def _on_subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
+        await self._require(context, params.uri)
         known = self._session_of(context)
         if known is not None and params.uri not in known.uris:
             self._add((params.uri,))

@@ -1,9 +1,8 @@
 """The MCP server of the gateway: its tools, their arguments and results."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp.server.caching import CacheHint
@@ -17,6 +16,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolscript.core.argument_checks import INPUT_SCHEMA
+from toolscript.core.daemon_threads import OF_SERVERS
 from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp.answers import failed_with
@@ -25,7 +25,6 @@ from toolscript.core.mcp.endpoint import (
     Context,
     Described,
     ToolServer,
-    client_of,
     create_tool_server,
     wire_answer,
     wire_result,
@@ -33,7 +32,7 @@ from toolscript.core.mcp.endpoint import (
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import for_agents, held_message
-from toolscript.gateway.callers import ITSELF, CallTerms, client_is, current_terms, on_terms
+from toolscript.gateway.callers import CallTerms, by_itself, client_is, current_terms, on_terms
 from toolscript.gateway.mcp.asking import (
     Questions,
     can_be_asked,
@@ -44,7 +43,6 @@ from toolscript.gateway.mcp.asking import (
 from toolscript.gateway.mcp.definitions import (
     CALL,
     CALL_DESTRUCTIVE,
-    DEFAULT_LIMIT,
     DESCRIBE,
     MAX_DESCRIBED,
     MAX_RESULTS,
@@ -58,7 +56,8 @@ from toolscript.gateway.mcp.entry_tools import EntryTools
 from toolscript.gateway.mcp.large_results import READ, LargeResults
 from toolscript.gateway.mcp.offered_servers import OfferedServers
 from toolscript.gateway.mcp.parked import Relays
-from toolscript.gateway.mcp.session_use import SessionUsage
+from toolscript.gateway.mcp.pipes import current_pipe, pipe_of, piped_by
+from toolscript.gateway.mcp.relaying import name_of
 from toolscript.gateway.mcp.shown import (
     Unknown,
     blames_arguments,
@@ -70,14 +69,16 @@ from toolscript.gateway.mcp.shown import (
 )
 from toolscript.gateway.mcp.wording import answered, failed, in_agent_words, refused
 from toolscript.gateway.model import (
+    DEFAULT_LIMIT,
     DEFAULT_THRESHOLD,
     EXCLUDED,
     EXCLUDES,
     PROMPTS,
     RESOURCES,
     SERVERS,
-    Gateway,
+    LocalAnswer,
     LocalQuery,
+    McpGateway,
 )
 from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk
 from toolscript.gateway.typescript.declarations import tool_declarations
@@ -156,7 +157,7 @@ class MetaTools:
     failure is a result with `isError`. With `split`, destructive tools have a meta-tool of their own.
     """
 
-    def __init__(self, gateway: Gateway, *, split: bool = False, results: LargeResults | None = None) -> None:
+    def __init__(self, gateway: McpGateway, *, split: bool = False, results: LargeResults | None = None) -> None:
         self._split = split
         self._gateway = gateway
         self._results = results or LargeResults()
@@ -183,11 +184,11 @@ class MetaTools:
         search_arguments = parse_search(arguments)
 
         async def answer() -> CallResult:
-            answer = await self._gateway.search(search_arguments.query)
+            answer = await _searched(self._gateway, search_arguments.query)
             hits = answer.all_hits or answer.near_misses
             types = ""
             if search_arguments.detail == "types" and hits and search_arguments.query.kind is ItemKind.TOOL:
-                types = await asyncio.to_thread(tool_declarations, [hit.item for hit in hits])
+                types = await OF_SERVERS.run(lambda: tool_declarations([hit.item for hit in hits]))
             return found(answer, with_schemas=search_arguments.detail == "schema", types=types)
 
         return await answered(answer)
@@ -206,7 +207,9 @@ class MetaTools:
         unknown = [await self._unknown(name, held.get(name, "")) for name in absent]
         if not items:
             return failed_with("\n".join(no_such_tool(entry) for entry in unknown))
-        types = await asyncio.to_thread(tool_declarations, [*items.values()]) if arguments.as_types else ""
+        types = ""
+        if arguments.as_types:
+            types = await OF_SERVERS.run(lambda: tool_declarations([*items.values()]))
         return described(list(items.values()), unknown, types)
 
     async def _call(self, arguments: JsonObject) -> CallResult:
@@ -220,7 +223,7 @@ class MetaTools:
 
     async def _called(self, arguments: CallArguments) -> CallResult:
         if arguments.tool == READ:
-            return await asyncio.to_thread(self._results.read, arguments.arguments)
+            return await OF_SERVERS.run(lambda: self._results.read(arguments.arguments))
         [tool] = await self._full_names([arguments.tool])
         try:
             result = await self._gateway.call(tool, arguments.arguments)
@@ -237,14 +240,14 @@ class MetaTools:
         if blames_arguments(result):
             result = with_schema(result, await self._schema_of(tool))
         # On a thread: megabytes take a while, and other requests must not wait.
-        return await asyncio.to_thread(self._results.fitting, result)
+        return await OF_SERVERS.run(lambda: self._results.fitting(result))
 
     async def _schema_of(self, tool: str) -> object:
         item = (await self._tools([tool])).get(tool)
         return item.input_schema if item else None
 
     async def _read_result(self, arguments: JsonObject) -> CallResult:
-        return await answered(lambda: asyncio.to_thread(self._results.read, arguments))
+        return await answered(lambda: OF_SERVERS.run(lambda: self._results.read(arguments)))
 
     async def _full_names(self, names: Sequence[str]) -> list[str]:
         """Complete names without a server, where only one server has such a tool."""
@@ -265,7 +268,7 @@ class MetaTools:
         if held:
             return Unknown(name, held=held)
         try:
-            with client_is(ITSELF):
+            with by_itself():
                 answer = await self._gateway.search(LocalQuery(name[:200], NEAREST, 0.0))
         except ToolscriptError:
             return Unknown(name)
@@ -276,20 +279,15 @@ class MetaTools:
 
 
 def create_mcp_server(
-    gateway: Gateway,
+    gateway: McpGateway,
     version: str,
-    usage: SessionUsage | None = None,
     *,
     split: bool = False,
     results: LargeResults | None = None,
-    servers: OfferedServers | None = None,
 ) -> ToolServer:
-    """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one.
-
-    `servers` are those that the definitions name.
-    """
+    """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one."""
     tools, questions, relays = MetaTools(gateway, split=split, results=results), Questions(), Relays()
-    offered = servers or OfferedServers(gateway)
+    offered = OfferedServers(gateway)
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         await offered.refresh()
@@ -304,16 +302,14 @@ def create_mcp_server(
         arguments = params.arguments or {}
 
         async def answer() -> CallResult:
-            result = await tools.call(params.name, arguments)
-            if usage is not None:
-                usage.note(params.name, arguments, result)
-            return result
+            with piped_by(pipe_of(context)):
+                return await tools.call(params.name, arguments)
 
         async def call(confirmed: str) -> dict[str, Any]:
             with on_terms(CallTerms(confirmed)):
                 return await relays.answer(context, lambda: wire_answer(answer(), context.protocol_version))
 
-        with client_is(client_of(context)):
+        with client_is(name_of(context)):
             return await answered_by_person(
                 context, params, questions, call, lambda: parse_call(arguments).arguments
             )
@@ -322,6 +318,16 @@ def create_mcp_server(
     server = create_tool_server(described, list_tools, call_tool, listing=CacheHint(LISTED_MS, "private"))
     add_entry_handlers(server, gateway, relays, (SERVERS, PROMPTS, RESOURCES))
     return server
+
+
+async def _searched(gateway: McpGateway, query: LocalQuery) -> LocalAnswer:
+    """Search as the client's entry wants it, and say what it has to be told."""
+    pipe = current_pipe()
+    if pipe.search_type is not None and query.search_type is None:
+        query = replace(query, search_type=pipe.search_type)
+    answer = await gateway.search(query)
+    hint = "; ".join(filter(None, (answer.hint, pipe.note)))
+    return replace(answer, hint=hint) if pipe.note else answer
 
 
 def _refused(tool: str, refusal: Forbidden) -> CallResult:

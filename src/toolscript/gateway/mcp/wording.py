@@ -77,7 +77,9 @@ def for_agent(text: str) -> str:
     clauses = [
         ASK_USER + _closing(clause) if FOR_A_PERSON.search(clause) else clause for clause in text.split("; ")
     ]
-    return "; ".join(dict.fromkeys(clauses))
+    wording = "; ".join(dict.fromkeys(clauses))
+    # Where the clause that opened a bracket is gone.
+    return wording.removesuffix(")") if wording.count(")") > wording.count("(") else wording
 
 
 def _closing(clause: str) -> str:

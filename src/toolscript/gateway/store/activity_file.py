@@ -14,7 +14,8 @@ from typing import IO
 
 from toolscript.core.file_locks import take
 from toolscript.core.own_files import is_own
-from toolscript.gateway.activity import Action, ActivityFilter, Entry, Outcome, Record, SessionUse
+from toolscript.gateway.activity import Action, ActivityFilter, Entry, Outcome, Record, Usage
+from toolscript.gateway.callers import CLI, HTTP, PYTHON
 
 FILE = "activity.db"
 FORMAT = 1
@@ -23,7 +24,8 @@ BUSY_SECONDS = 0.5
 BATCH = 2_000
 # The share of the largest size that is left when rows were deleted because of it.
 ROOM = 0.9
-MAX_SESSIONS = 10_000
+# Clients over HTTP have no sessions: what a client searches after such a pause is another one.
+SESSION_SECONDS = 30 * 60.0
 _OPENING = """
     CREATE TABLE activity (
         id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, action TEXT NOT NULL, client TEXT NOT NULL,
@@ -31,12 +33,6 @@ _OPENING = """
         outcome TEXT NOT NULL, took_ms REAL, result_bytes INTEGER, error TEXT NOT NULL DEFAULT '', process TEXT
     );
     CREATE INDEX activity_running ON activity (process) WHERE outcome = 'running';
-    CREATE TABLE sessions (
-        session TEXT PRIMARY KEY, client TEXT NOT NULL, began REAL NOT NULL, at REAL NOT NULL,
-        requests INTEGER NOT NULL, used_bytes INTEGER NOT NULL, own_bytes INTEGER NOT NULL,
-        listed_bytes INTEGER NOT NULL, tools INTEGER NOT NULL
-    ) WITHOUT ROWID;
-    CREATE INDEX sessions_began ON sessions (began);
 """
 _COLUMNS = "id, at, action, client, server, tool, argument_bytes, arguments, outcome, took_ms, result_bytes, error"
 
@@ -202,17 +198,6 @@ def complete(connection: sqlite3.Connection, row: int, owner: str, outcome: Outc
     return cursor.rowcount == 1
 
 
-def add_use(connection: sqlite3.Connection, use: SessionUse) -> None:
-    """Add to a session. The list of tools is that of its last request that knows it."""
-    connection.execute(
-        "INSERT INTO sessions VALUES (:session, :client, :at, :at, :requests, :used_bytes, :own_bytes, "
-        ":listed_bytes, :tools) ON CONFLICT (session) DO UPDATE SET at = :at, requests = requests + :requests, "
-        "used_bytes = used_bytes + :used_bytes, own_bytes = max(own_bytes, :own_bytes), "
-        "listed_bytes = max(listed_bytes, :listed_bytes), tools = max(tools, :tools)",
-        vars(use),
-    )
-
-
 def prune(connection: sqlite3.Connection, limits: Limits) -> None:
     """Delete the oldest rows over the limits, a batch at most. Rows that run stay, to be completed."""
     first, last = connection.execute("SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM activity").fetchone()
@@ -223,11 +208,6 @@ def prune(connection: sqlite3.Connection, limits: Limits) -> None:
         "DELETE FROM activity WHERE id IN "
         "(SELECT id FROM activity WHERE id < ? AND outcome <> 'running' ORDER BY id LIMIT ?)",
         (kept_from, BATCH),
-    )
-    connection.execute(
-        "DELETE FROM sessions WHERE session IN "
-        "(SELECT session FROM sessions ORDER BY began DESC LIMIT ? OFFSET ?)",
-        (BATCH, MAX_SESSIONS),
     )
 
 
@@ -250,7 +230,8 @@ def clear(path: Path) -> int:
         with closing(open_file(path)) as connection:
             with transaction(connection):
                 deleted = connection.execute("DELETE FROM activity WHERE outcome <> 'running'").rowcount
-                connection.execute("DELETE FROM sessions")
+                # Earlier versions kept one.
+                connection.execute("DROP TABLE IF EXISTS sessions")
             shrink(connection, 0)
             # Else what was deleted is in the write-ahead log until that is used again.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -339,14 +320,18 @@ def _record(*row: object) -> Record:
     )
 
 
-def read_sessions(connection: sqlite3.Connection, since: float) -> list[tuple[SessionUse, float]]:
-    """Return the sessions that began after that time, at most `MAX_SESSIONS`, each with when it began."""
-    rows = connection.execute(
-        "SELECT session, client, at, requests, used_bytes, own_bytes, listed_bytes, tools, began FROM sessions "
-        "WHERE began >= ? ORDER BY began LIMIT ?",
-        (since, MAX_SESSIONS),
-    )
-    return [(SessionUse(*row[:-1]), row[-1]) for row in rows]
+def read_usage(connection: sqlite3.Connection, since: float) -> Usage:
+    row = connection.execute(
+        "WITH done AS (SELECT action, argument_bytes + coalesce(result_bytes, 0) AS size, "
+        "at - lag(at) OVER (PARTITION BY action, client ORDER BY at) AS pause, "
+        "action = 'search' AND client NOT IN (?, ?, ?) AS of_mcp "
+        "FROM activity WHERE at >= ? AND outcome <> 'refused') "
+        "SELECT count(*) FILTER (WHERE action = 'search'), count(*) FILTER (WHERE action = 'call'), "
+        "count(*) FILTER (WHERE of_mcp AND coalesce(pause, ?) >= ?), "
+        "coalesce(sum(size) FILTER (WHERE of_mcp), 0) FROM done",
+        (CLI, HTTP, PYTHON, since, SESSION_SECONDS, SESSION_SECONDS),
+    ).fetchone()
+    return Usage(*row)
 
 
 def state_of(connection: sqlite3.Connection) -> FileState:

@@ -16,11 +16,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from toolscript.gateway.activity import ActivityFilter, Ending, Entry, Outcome, Record, SessionUse, Ticket
+from toolscript.gateway.activity import ActivityFilter, Ending, Entry, Outcome, Record, Ticket
 from toolscript.gateway.store.activity_file import (
     Limits,
     Owner,
-    add_use,
     complete,
     end_running,
     identity_of,
@@ -83,13 +82,6 @@ class SqliteActivity:
 
     def add(self, entry: Entry, ending: Ending) -> None:
         self._put(lambda: partial(self._insert, entry, ending, ending.measure()))
-
-    def use(self, measure: Callable[[], SessionUse]) -> None:
-        def write() -> Write:
-            use = measure()
-            return lambda connection: add_use(connection, use)
-
-        self._put(write)
 
     async def written(self) -> None:
         if self._problem:

@@ -16,10 +16,10 @@ from toolscript.core.errors import SetupError
 from toolscript.core.file_locks import take
 from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import ServerSpec
+from toolscript.core.own_files import make_private
 from toolscript.gateway.approvals import Decision, Review, Status, definition_of, digest_of, review_of
 
 FORMAT = 1
-PRIVATE_FOLDER = 0o700
 MAX_SEEN = 2_000
 LOCK_SECONDS, LOOK_SECONDS = 5.0, 0.005
 
@@ -204,7 +204,7 @@ class ServerApprovals:
     def _locked(self) -> Iterator[bool]:
         """Hold the lock of this server's file, to read and write it as one step. Yield whether it is held."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+            make_private(self._path.parent)
             lock = self._path.with_suffix(".lock").open("ab")
         except OSError:
             yield False

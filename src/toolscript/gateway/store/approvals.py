@@ -1,18 +1,15 @@
 """The approvals of all servers: what is held of their offers, and decisions about it."""
 
-import json
 import logging
 import os
-import re
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from toolscript.core.atomic_files import write_json_atomically
 from toolscript.core.errors import Conflict, Forbidden, SetupError
-from toolscript.core.items import Item, ItemKind
+from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.approvals import (
     HELD,
@@ -23,13 +20,11 @@ from toolscript.gateway.approvals import (
     digest_of,
     held_message,
 )
-from toolscript.gateway.store.approval_records import Record, ServerApprovals
+from toolscript.gateway.store.approval_records import ServerApprovals
 
 # Changed with every decision: other processes, and other workspaces of this one, watch it.
 DECIDED = "decided.json"
 
-# In a template: what stands for a part of an address, and what has a meaning in a pattern alone.
-_EXPRESSION, _OTHER_WILDCARDS = re.compile(r"\{[^{}]*\}"), re.compile(r"[\[?]")
 
 logger = logging.getLogger(__name__)
 
@@ -80,44 +75,6 @@ class ApprovalStore:
                 hint=PERSON_REVIEWS,
                 details={HELD: review.status.value, "tool": review.tool, "server": item.server},
             )
-
-    def may_hold(self, server: str) -> bool:
-        """Return whether anything of this server can be held: by its origin, or because something was rejected."""
-        known = self._servers.get(server)
-        return known is not None and (known.holds or bool((known.record() or Record()).rejected))
-
-    def is_listed(self, server: str) -> bool:
-        return server in self._servers and self._servers[server].record() is not None
-
-    def admits(self, item: Item) -> bool:
-        """Return whether the item, as it is, is not held."""
-        server = self._servers.get(item.server)
-        return server is None or not server.held([item])
-
-    def held_by_key(self, server: str, key: str, offers: Sequence[Offer]) -> Review | None:
-        """Return the review of what the server offers under this key, if it is held."""
-        known = self._servers.get(server)
-        items = (item for offer in offers if offer.server == server for item in offer.items if item.key == key)
-        item = next(items, None)
-        return known.held_review(item) if known and item else None
-
-    def held_template(self, server: str, uri: str, offers: Sequence[Offer]) -> Review | None:
-        """Return the review of a held template of this address, unless something approved has it, too."""
-        items = [item for offer in offers if offer.server == server for item in offer.items]
-        known = self._servers.get(server)
-        held = known.held(items) if known else set()
-        fitting = [item for item in items if _is_of(uri, item)]
-        if known is None or not fitting or any(item.key not in held for item in fitting):
-            return None
-        return known.held_review(fitting[0])
-
-    def approves_name(self, server: str, key: str, name: str) -> bool:
-        """Return whether a definition with this key and exactly this name was approved, or need not be."""
-        known = self._servers.get(server)
-        if known is None or not known.holds:
-            return True
-        definition = (known.record() or Record()).approved.get(key)
-        return definition is not None and json.loads(definition).get("name") == name
 
     def decide(self, decision: Decision, digests: Collection[str], offers: Sequence[Offer]) -> list[Review]:
         """Decide about the definitions with these digests. Return what was decided about."""
@@ -195,13 +152,3 @@ class ApprovalStore:
             return not file or Path(file).samefile(self._own_file)
         except OSError:
             return Path(file) == self._own_file
-
-
-def _is_of(uri: str, item: Item) -> bool:
-    """Return whether an item is the template of this address, or the resource at it."""
-    about = item.annotations or {}
-    template = about.get("uriTemplate")
-    if item.kind is not ItemKind.RESOURCE or not isinstance(template, str):
-        return item.kind is ItemKind.RESOURCE and about.get("uri") == uri
-    # A star in the template stands for anything, too: what is held is rather too much than too little.
-    return fnmatchcase(uri, _EXPRESSION.sub("*", _OTHER_WILDCARDS.sub(r"[\g<0>]", template)))

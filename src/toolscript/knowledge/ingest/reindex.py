@@ -76,8 +76,8 @@ class LibraryReindex:
         # Catch up with what was ingested into the previous index until the switch.
         left = await self._round(patient=True)
         reader = self._context.reader
-        swept = await _sweep(self._context.chunks, reader.chunks, chunk_of_point)
-        swept += await _sweep(self._context.extractions, reader.extractions, extraction_of_point)
+        swept = await sweep(self._context.chunks, reader.chunks, chunk_of_point)
+        swept += await sweep(self._context.extractions, reader.extractions, extraction_of_point)
         replaced = "" if previous in (None, fingerprint) else previous or ""
         return Reindexed(fingerprint, replaced, self._sources, self._points, swept, left)
 
@@ -142,7 +142,7 @@ class LibraryReindex:
         return {*lacking, *(id_ for point, id_ in of_extractions.items() if point not in extracted)}
 
 
-async def _sweep(index: Index, read: Read, id_of: Callable[[int], str]) -> int:
+async def sweep(index: Index, read: Read, id_of: Callable[[int], str]) -> int:
     """Remove points whose chunks or extractions left the library while two indexes were being written."""
     after, swept = -1, 0
     while page := await index.scan(after, SWEPT_AT_ONCE):

@@ -1,9 +1,8 @@
 """The connections to MongoDB, and the one place where the driver's errors become ours."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from bson.errors import BSONError
@@ -17,13 +16,12 @@ from pymongo.errors import (
     InvalidName,
     OperationFailure,
     PyMongoError,
-    ServerSelectionTimeoutError,
-    WaitQueueTimeoutError,
     WTimeoutError,
 )
 from pymongo.monitoring import CommandListener
 from pymongo.uri_parser import parse_uri
 
+from toolscript.core.breaker import OF_COMMANDS, Breaker, Engine, Patience
 from toolscript.core.errors import LibraryRejected, LibraryUnavailable, SetupError, ToolscriptError
 
 Document = dict[str, Any]
@@ -32,7 +30,6 @@ Collection = AsyncCollection[Document]
 CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 10.0
 CONNECTIONS = 32
 SERVER_SHARE = 0.8
-RETRY_AFTER_SECONDS = 1.0
 LAST_ATTEMPT_SECONDS = 0.1
 MAX_MESSAGE = 300
 
@@ -97,9 +94,11 @@ BY_CLASS: tuple[tuple[tuple[type[Exception], ...], Meaning], ...] = (
 
 
 class MongoLibrary:
-    """The three collections of a library. After a failed connection, requests fail fast for a second."""
+    """The three collections of a library."""
 
-    def __init__(self, client: AsyncMongoClient[Document], database: str) -> None:
+    def __init__(
+        self, client: AsyncMongoClient[Document], database: str, patience: Patience = OF_COMMANDS
+    ) -> None:
         # The server abandons a query shortly before the driver times out: the driver would take the timeout for a
         # lost connection and retry.
         timeout = client.options.pool_options.socket_timeout or ANSWER_SECONDS
@@ -108,26 +107,33 @@ class MongoLibrary:
         self.sources: Collection = self._database["sources"]
         self.chunks: Collection = self._database["chunks"]
         self.extractions: Collection = self._database["extractions"]
-        self._down_until = 0.0
-
-    @property
-    def was_down(self) -> bool:
-        return self._down_until > 0
+        self.breaker = Breaker(Engine("MongoDB", LibraryUnavailable, self._ping, _is_down), patience)
+        self.was_down = False
 
     async def ping(self) -> None:
-        with self.request():
+        async with self.request():
             await self._database.command("ping")
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        if time.monotonic() < self._down_until:
-            raise LibraryUnavailable("MongoDB did not answer a moment ago", hint=_DOWN)
+    @asynccontextmanager
+    async def request(self) -> AsyncIterator[None]:
+        """Raise at once while the server does not answer."""
         with translated():
             try:
-                yield
-            except (ServerSelectionTimeoutError, WaitQueueTimeoutError):
-                self._down_until = time.monotonic() + RETRY_AFTER_SECONDS
+                with self.breaker.call() as call:
+                    async with call.cancelled():
+                        yield
+            except (ConnectionFailure, LibraryUnavailable):
+                self.was_down = True
                 raise
+
+    async def _ping(self) -> None:
+        """A refused login is an answer."""
+        with translated(), suppress(OperationFailure):
+            await self._database.command("ping")
+
+
+def _is_down(error: BaseException) -> bool:
+    return isinstance(error, ConnectionFailure | OSError)
 
 
 @asynccontextmanager
@@ -138,15 +144,17 @@ async def open_mongo(
     connect_seconds: float = CONNECT_SECONDS,
     answer_seconds: float = ANSWER_SECONDS,
     listeners: Sequence[CommandListener] = (),
+    patience: Patience = OF_COMMANDS,
 ) -> AsyncIterator[MongoLibrary]:
     """Open a library; it connects on first use. Refuse an invalid URL. Options in the URL take precedence."""
     options = _options(url, connect_seconds, answer_seconds)
     with translated():
         client: AsyncMongoClient[Document] = AsyncMongoClient(url, event_listeners=list(listeners), **options)
     async with client:
-        library = MongoLibrary(client, database)
+        library = MongoLibrary(client, database, patience)
         try:
-            yield library
+            with library.breaker.opened():
+                yield library
         finally:
             if library.was_down:
                 # The driver leaks the socket of an attempt that is cut off; most attempts end at once anyway.

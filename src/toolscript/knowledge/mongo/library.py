@@ -58,7 +58,7 @@ Write = UpdateOne | ReplaceOne[Document] | DeleteMany
 
 
 async def make_indexes(library: MongoLibrary) -> None:
-    with library.request():
+    async with library.request():
         await library.sources.create_indexes([IndexModel(keys) for keys in SOURCE_INDEXES])
         await library.chunks.create_indexes([IndexModel(keys) for keys in CHUNK_INDEXES])
         await library.extractions.create_indexes([IndexModel(keys) for keys in EXTRACTION_INDEXES])
@@ -66,7 +66,7 @@ async def make_indexes(library: MongoLibrary) -> None:
 
 async def require_known_version(library: MongoLibrary) -> None:
     """Check the newest source only: every writer writes sources. Chunks and extractions are checked when read."""
-    with library.request():
+    async with library.request():
         newest = await library.sources.find_one(
             {}, {"schema_version": 1}, sort=[("schema_version", DESCENDING)], max_time_ms=library.max_ms
         )
@@ -99,14 +99,14 @@ class MongoLibraryReader:
             conditions["topics"] = {"$in": list(topics)}
         if limit < 1:
             return []
-        with self._library.request():
+        async with self._library.request():
             cursor = self._find(self._library.sources, conditions, SOURCE_FIELDS, limit)
             return [read_source(document) async for document in cursor.sort("_id", ASCENDING).limit(limit)]
 
     async def passage(self, source_id: str, first: int, last: int) -> Sequence[Chunk]:
         conditions = {"source_id": {"$eq": source_id}, "number": {"$gte": first, "$lte": last}}
         in_order = [("number", ASCENDING), ("_id", ASCENDING)]
-        with self._library.request():
+        async with self._library.request():
             cursor = self._find(self._library.chunks, conditions, CHUNK_FIELDS)
             return [read_chunk(document) async for document in cursor.sort(in_order)]
 
@@ -114,13 +114,13 @@ class MongoLibraryReader:
         await self._library.ping()
         await require_known_version(self._library)
         for collection in (self._library.chunks, self._library.extractions):
-            with self._library.request():
+            async with self._library.request():
                 await collection.find_one({}, {"_id": 1}, max_time_ms=self._library.max_ms)
 
     async def _by_id(self, collection: Collection, ids: Sequence[str], fields: Sequence[str]) -> list[Document]:
         documents: list[Document] = []
         for batch in in_batches(object_ids(ids), MAX_IDS):
-            with self._library.request():
+            async with self._library.request():
                 # One more than there can be: after a full batch the driver sends another request for the rest.
                 cursor = self._find(collection, {"_id": {"$in": batch}}, fields, len(batch) + 1)
                 documents += await cursor.to_list()
@@ -156,7 +156,7 @@ class MongoLibraryWriter:
         path_range: Document = {"$gt": max(f"{inside}/", after), "$lt": f"{inside}0"} if folder else {"$gt": after}
         if limit < 1:
             return []
-        with self._library.request():
+        async with self._library.request():
             cursor = self._library.sources.find({"path": path_range}, batch_size=limit)
             return [read_known(document) async for document in cursor.sort("path", ASCENDING).limit(limit)]
 
@@ -166,7 +166,7 @@ class MongoLibraryWriter:
         )
 
     async def marks(self, source_id: str) -> Mapping[str, ChunkMark]:
-        with self._library.request():
+        async with self._library.request():
             cursor = self._library.chunks.find({"source_id": {"$eq": source_id}}, ["indexed", "extracted"])
             return {str(document["_id"]): read_mark(document) async for document in cursor}
 
@@ -221,18 +221,18 @@ class MongoLibraryWriter:
             "content_hash": content_hash,
             "recipe": recipe,
         }
-        with self._library.request():
+        async with self._library.request():
             result = await self._durable_sources.update_one(
                 _of_run(source.id, run), {"$set": done, "$unset": {"claim": ""}}
             )
         return result.matched_count == 1
 
     async def release(self, source_id: str, run: str) -> None:
-        with self._library.request():
+        async with self._library.request():
             await self._library.sources.update_one(_of_run(source_id, run), {"$unset": {"claim": ""}})
 
     async def remove_source(self, source_id: str) -> None:
-        with self._library.request():
+        async with self._library.request():
             await self._durable_sources.delete_one({"_id": object_id(source_id)})
 
     async def _take(self, source_id: str, run: str, seconds: float) -> bool:
@@ -245,7 +245,7 @@ class MongoLibraryWriter:
         ]
         until = {"$add": ["$$NOW", int(seconds * 1000)]}
         taken = {"status": SourceStatus.INGESTING.value, "claim": {"run": {"$literal": run}, "until": until}}
-        with self._library.request():
+        async with self._library.request():
             result = await self._library.sources.update_one(
                 {"_id": object_id(source_id), "$or": free}, [{"$set": taken}]
             )
@@ -254,7 +254,7 @@ class MongoLibraryWriter:
     async def _store_new(self, source: Source) -> bool:
         """Return True also when another run has just stored the source without claiming it."""
         new = source_document(source) | {"status": SourceStatus.INGESTING.value}
-        with self._library.request():
+        async with self._library.request():
             try:
                 stored = await self._library.sources.update_one(
                     {"_id": object_id(source.id)}, {"$setOnInsert": new}, upsert=True
@@ -274,11 +274,11 @@ class MongoLibraryWriter:
 
     async def _write(self, collection: Collection, writes: Iterable[Write]) -> None:
         for batch in in_batches(writes, BATCH):
-            with self._library.request():
+            async with self._library.request():
                 await collection.bulk_write(batch, ordered=False)
 
     async def _find(self, collection: Collection, conditions: Document) -> list[Document]:
-        with self._library.request():
+        async with self._library.request():
             return await collection.find(conditions).to_list()
 
 

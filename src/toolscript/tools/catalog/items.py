@@ -32,6 +32,11 @@ class ImportReport:
     refused: tuple[RefusedItem, ...]
     pruned: bool
 
+    @property
+    def changes(self) -> int:
+        """How many items are not what they were; a held change is one of a person, later."""
+        return self.stored.added + self.stored.changed + self.removed
+
 
 async def import_items(
     catalog: Catalog,

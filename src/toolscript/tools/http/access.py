@@ -17,14 +17,16 @@ from toolscript.core.namespaces import NAME_PATTERN, ONLY_DEFAULT, Namespaces, c
 from toolscript.core.taxonomy import Actor
 from toolscript.core.text import visible
 from toolscript.core.web.auth import READING, AdminAccess, Identify, check_first
+from toolscript.core.web.clients import ADMINISTRATOR, counts_as
 from toolscript.core.web.errors import require_scope
-from toolscript.tools.model.proposals import WORKER
 from toolscript.tools.model.skills import MAX_ACTOR
 from toolscript.tools.schemas.skills import ON_BEHALF_OF, REVIEWER, Person
 from toolscript.tools.skills.importing import LOADER
 
 # In the audit: the administrator's credential has no subject, and in development nothing authenticates clients.
 ADMIN_ACTOR, NOBODY = "admin", "api"
+# Of entries that a worker wrote for people.
+WORKER = "toolscript worker"
 RESERVED = frozenset({ADMIN_ACTOR, NOBODY, LOADER, WORKER})
 
 RequestCheck = Callable[[Request, Response], Awaitable[None]]
@@ -44,33 +46,35 @@ class Access(Enum):
 
 @dataclass(frozen=True)
 class CatalogAccess:
-    """`identify` is None if nothing authenticates clients. In a public catalog, no token is needed to read."""
+    """`identify` is None if nothing authenticates clients."""
 
     admin: AdminAccess = field(default_factory=AdminAccess)
     identify: Identify | None = None
-    is_public: bool = True
 
     def check(self, read: Access, write: Access) -> RequestCheck:
         """Return a router dependency, by the method of the request."""
-        checks = {Access.READ: self._read, Access.MANAGE: self._manage, Access.ADMIN: self._administer}
+        checks = {Access.READ: self._search, Access.MANAGE: self._manage, Access.ADMIN: self._administer}
 
         async def check_request(request: Request, response: Response) -> None:
-            await checks[read if request.method in READING else write](request, response)
+            await self._noting(checks[read if request.method in READING else write], request, response)
 
         return check_request
 
     def searches(self) -> type[APIRoute]:
-        """Return a route class for searches. It counts anonymous clients, too, and never administrators."""
-        return check_first(self._search)
+        async def check_search(request: Request, response: Response) -> None:
+            await self._noting(self._search, request, response)
 
-    async def _read(self, request: Request, response: Response) -> None:
-        if self.is_public and "authorization" not in request.headers:
-            # Only the administrators of a socket or in development come without a token.
-            _see(request, None if self.admin.admits(request) else ONLY_DEFAULT, "")
-        else:
-            await self._search(request, response)
+        return check_first(check_search)
+
+    async def _noting(self, check: RequestCheck, request: Request, response: Response) -> None:
+        try:
+            await check(request, response)
+        except Unauthorized:
+            await self.admin.note_wrong(request)
+            raise
 
     async def _search(self, request: Request, response: Response) -> None:
+        """Admit a read, a list or a search. It counts anonymous clients, too, and never administrators."""
         if self._is_admin(request):
             self._see_all(request)
         elif self.identify is None:
@@ -101,6 +105,7 @@ class CatalogAccess:
         self._see_all(request)
 
     def _see_all(self, request: Request) -> None:
+        counts_as(request, ADMINISTRATOR, has_token=True)
         _see(request, None, "" if self.admin.is_by_address(request) else ADMIN_ACTOR)
 
     def _is_admin(self, request: Request) -> bool:

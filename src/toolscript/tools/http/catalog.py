@@ -65,10 +65,12 @@ def _delete_source(router: APIRouter, sync: SyncRequests) -> None:
     @router.delete(
         "/{name:path}",
         status_code=202,
-        responses={**JOB_STARTED, **documented(401, 403, 404, 422, 503)},
+        responses={**JOB_STARTED, **documented(401, 403, 404, 422, 429, 503)},
         summary="Delete a source with all of its tools",
     )
-    async def delete_tool_source(name: SourceName, namespace: Chosen, response: Response) -> JobShown:
+    async def delete_tool_source(
+        name: SourceName, namespace: Chosen, response: Response, seen: Seen, decider: Decider
+    ) -> JobShown:
         """Starts a job; its report has the number of `removed` tools, 0 if there is no such source.
 
         People's decisions about the tools are kept for a while, and apply again if the source comes back.
@@ -76,8 +78,9 @@ def _delete_source(router: APIRouter, sync: SyncRequests) -> None:
         source = readable(name).strip()
         if not source:
             raise InvalidRequest("the name of the source is blank", details={"field": "name"})
-        sync.require_room()
-        return job_started(await sync.remove_source(source, namespace), response)
+        sync.require_room(seen)
+        job = await sync.remove_source(source, namespace, decider.on_behalf_of(""), is_admin=seen is None)
+        return job_started(job, response)
 
 
 def tool_routes(sync: SyncRequests, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
@@ -123,9 +126,9 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
         responses=documented(401, 403, 404, 422, 503),
         summary="Delete one tool from the catalog",
     )
-    async def delete_tool(tool_id: NumberInPath, seen: Seen) -> None:
+    async def delete_tool(tool_id: NumberInPath, seen: Seen, decider: Decider) -> None:
         """Idempotent. The tool comes back when its source is synced again and still has it."""
-        await sync.contents.within(seen).remove(tool_id)
+        await sync.contents.within(seen).remove(tool_id, decider.on_behalf_of(""))
 
 
 def change_routes(changes: ItemChanges, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:

@@ -14,13 +14,14 @@ from toolscript.core.errors import Forbidden, InvalidRequest
 from toolscript.core.item_json import MAX_NAME, MAX_TEXT, catalog_item_from_json
 from toolscript.core.items import Item, ItemKind, RefusedItem
 from toolscript.core.namespaces import Namespaces, chosen_namespace
+from toolscript.core.taxonomy import Actor
 from toolscript.core.text import readable
 from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
 from toolscript.core.web.routers import NO_CHECKS, api_router
-from toolscript.tools.http.access import Narrowed, Seen
+from toolscript.tools.http.access import Decider, Narrowed, Seen
 from toolscript.tools.model.catalog import SyncJob
 from toolscript.tools.ports import CatalogContents, SyncJobs
 from toolscript.tools.schemas.catalog import JobPage, JobShown
@@ -52,12 +53,19 @@ class SyncRequests(Protocol):
     def contents(self) -> CatalogContents: ...
     @property
     def jobs(self) -> SyncJobs: ...
-    def require_room(self) -> None: ...
+    def require_room(self, seen: Namespaces, /) -> None: ...
     async def take_items(
-        self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool, namespace: str
+        self,
+        source: str,
+        entries: Callable[[], Sequence[Item | RefusedItem]],
+        *,
+        prune: bool,
+        namespace: str,
+        by: Actor,
+        is_admin: bool,
     ) -> SyncJob: ...
-    async def start_server_sync(self, names: Sequence[str], namespace: str) -> SyncJob: ...
-    async def remove_source(self, name: str, namespace: str) -> SyncJob: ...
+    async def start_server_sync(self, names: Sequence[str], namespace: str, by: Actor) -> SyncJob: ...
+    async def remove_source(self, name: str, namespace: str, by: Actor, *, is_admin: bool) -> SyncJob: ...
 
 
 class ItemsRequest(BaseModel):
@@ -128,18 +136,18 @@ def job_routes(sync: SyncRequests, checks: Sequence[Depends] = NO_CHECKS) -> API
     @router.post(
         "",
         status_code=202,
-        responses={**JOB_STARTED, **documented(401, 403, 404, 422, 503)},
+        responses={**JOB_STARTED, **documented(401, 403, 404, 422, 429, 503)},
         openapi_extra=_BODY,
         summary="Start a job: import the items of a catalog, or sync MCP servers",
     )
-    async def start_job(request: Request, response: Response, seen: Seen) -> JobShown:
+    async def start_job(request: Request, response: Response, seen: Seen, decider: Decider) -> JobShown:
         """A body with `source` and `items` imports these; one with `servers` syncs these MCP servers.
 
         Only administrators may sync MCP servers: the service's config file is no part of any namespace.
         """
         # The body is read here and not by the framework, which would read it before the client is authorized.
-        sync.require_room()
-        return job_started(await _submit(sync, await request.body(), seen), response)
+        sync.require_room(seen)
+        return job_started(await _submit(sync, await request.body(), seen, decider.on_behalf_of("")), response)
 
     @router.get(
         "/{job_id}",
@@ -165,14 +173,14 @@ def job_started(job: SyncJob, response: Response) -> JobShown:
     return JobShown.of(job)
 
 
-async def _submit(sync: SyncRequests, body: bytes, seen: Namespaces) -> SyncJob:
+async def _submit(sync: SyncRequests, body: bytes, seen: Namespaces, by: Actor) -> SyncJob:
     request = await asyncio.to_thread(_read, body)
     if isinstance(request, ServersRequest):
         if seen is not None:
             raise Forbidden(
                 "only an administrator may sync the service's MCP servers", hint="send `source` and `items`"
             )
-        return await sync.start_server_sync(request.servers, chosen_namespace(seen, request.namespace))
+        return await sync.start_server_sync(request.servers, chosen_namespace(seen, request.namespace), by)
     namespace = chosen_namespace(seen, request.namespace)
     source = readable(request.source.strip())
     if not source:
@@ -184,7 +192,9 @@ async def _submit(sync: SyncRequests, body: bytes, seen: Namespaces) -> SyncJob:
         items = parsed.items if isinstance(parsed, ItemsRequest) else []
         return [_entry(number, item) for number, item in enumerate(items, 1)]
 
-    return await sync.take_items(source, entries, prune=request.prune, namespace=namespace)
+    return await sync.take_items(
+        source, entries, prune=request.prune, namespace=namespace, by=by, is_admin=seen is None
+    )
 
 
 def _read(body: bytes) -> ItemsRequest | ServersRequest:

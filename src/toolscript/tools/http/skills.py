@@ -200,12 +200,12 @@ def _decide(router: APIRouter, skills: SkillManagement) -> None:
     @router.post(
         "/{suggestion_id}/undo",
         responses=refusals,
-        summary="Undo an approved proposal: its items get back what they had",
+        summary="Undo an approved proposal: its skill is deactivated",
     )
     async def undo_suggestion(
         suggestion_id: NumberInPath, request: ReviewRequest, decider: Decider
     ) -> SuggestionDecided:
-        """Brings back the skills that the proposal retired, and moves its items back in the background."""
+        """Its items are classified again in the background, without the skill."""
         undone = await skills.undo(suggestion_id, decider.on_behalf_of(request.person))
         return SuggestionDecided.of(undone.suggestion, routing=str(undone.routing))
 

@@ -122,6 +122,10 @@ class Indexer:
         self._abandoned_first = False
         self.indexed = 0
 
+    async def require_index(self) -> None:
+        """Raise SetupError when its engine has lost the index."""
+        await self._index.fields([1])
+
     async def index_batch(self) -> int:
         """Index the next dirty items; return how many were claimed."""
         claim = await self._claim()

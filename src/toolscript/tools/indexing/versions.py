@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from toolscript.core.errors import ModelMismatch, SetupError
+from toolscript.core.retrieval.late_index import LateIndex
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.namespaced import NamespacedIndex
-from toolscript.core.retrieval.ports import Indexes
+from toolscript.core.retrieval.ports import Index, Indexes
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.catalog import IndexVersion, IndexVersionState
 from toolscript.tools.ports import DirtySet, SkillVectors
@@ -64,6 +65,19 @@ async def open_for_reading(indexes: IndexPair, card: IndexCard) -> Readable:
     """Open the live indexes, if they were built with this model; they stay open when others become live."""
     await _require_live(indexes, card)
     return Readable(*await _both(indexes, card))
+
+
+def open_later(indexes: IndexPair, card: IndexCard) -> Readable:
+    """Return the same indexes before they can be opened; each is opened by the first search that can."""
+
+    def late(of: Indexes) -> NamespacedIndex:
+        async def open_live() -> Index:
+            await _require_live(indexes, card)
+            return await of.open(card)
+
+        return NamespacedIndex(of, LateIndex(card, open_live))
+
+    return Readable(late(indexes.items), late(indexes.skills))
 
 
 async def open_for_doctor(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
@@ -134,7 +148,7 @@ async def drop_previous(indexes: IndexPair, dirty: DirtySet) -> list[str]:
 async def _require_live(indexes: IndexPair, card: IndexCard) -> None:
     live = await indexes.live()
     if live is None:
-        raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
+        raise SetupError("there is no index yet", hint="`toolscript serve` builds it, or `toolscript worker`")
     if live != card.fingerprint:
         raise _mismatch(live, card)
 

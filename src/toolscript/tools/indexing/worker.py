@@ -12,6 +12,7 @@ from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.indexing.indexer import Indexer
 from toolscript.tools.indexing.points import SkillPoints
 from toolscript.tools.indexing.versions import fill
+from toolscript.tools.indexing.wakeup import Wakeup
 from toolscript.tools.model.catalog import IndexVersionState
 from toolscript.tools.ports import DirtySet, Suggestions
 
@@ -53,6 +54,7 @@ class Worker:
         index_version: int,
         *,
         on_progress: OnProgress = silent,
+        wakeup: Wakeup | None = None,
     ) -> None:
         self._indexer = indexer
         self._skill_points = skill_points
@@ -60,6 +62,8 @@ class Worker:
         self._dirty = dirty
         self._index_version = index_version
         self._on_progress = on_progress
+        self._wakeup = wakeup or Wakeup()
+        self._is_ending = False
         self._done = 0
         self._total = 0
         self._counted_at = self._checked_at = self._skills_at = float("-inf")
@@ -77,9 +81,9 @@ class Worker:
             await asyncio.sleep(DRAIN_POLL_SECONDS)
 
     async def run_forever(self, poll_seconds: float = 1.0) -> None:
-        """Work until cancelled. Retry with backoff while a dependency is unavailable; other errors end it."""
+        """Work until `end` or cancelled. Retry with backoff while a part is unavailable; other errors end it."""
         pause = poll_seconds
-        while True:
+        while not self._is_ending:
             try:
                 await self._check_version()
                 has_worked = await self._step()
@@ -89,10 +93,15 @@ class Worker:
             except Unavailable as error:
                 logger.warning("waiting", extra={"part": "worker", "reason": error.message})
                 pause = min(pause * 2, MAX_PAUSE_SECONDS)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
+            await self._wakeup.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
+
+    def end(self) -> None:
+        """Let `run_forever` return after the batch in progress."""
+        self._is_ending = True
+        self._wakeup.call()
 
     async def _check_version(self) -> None:
-        """Check that the index version is still in use: a reindex may have replaced it."""
+        """Check that the index version is in use and there: a reindex may replace it, and an engine lose it."""
         if time.monotonic() - self._checked_at < CHECK_SECONDS:
             return
         self._checked_at = time.monotonic()
@@ -103,6 +112,7 @@ class Worker:
             )
         if states[self._index_version] is IndexVersionState.PREVIOUS:
             logger.warning("another index is live and may have no worker", extra={"part": "worker"})
+        await self._indexer.require_index()
         # A worker that was marking every item dirty for this index version may have died.
         await fill(self._dirty, self._index_version)
 

@@ -59,13 +59,17 @@ def search_result(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
 
 
 def _step(step: ToolStep) -> dict[str, object]:
-    return {"query": step.query, "good_match": step.good_match, "ids": [hit.id for hit in step.hits]}
+    shown = {"query": step.query, "good_match": step.good_match, "ids": [hit.id for hit in step.hits]}
+    return {**shown, "near_misses": [hit.id for hit in step.near_misses]} if step.near_misses else shown
 
 
 def _step_line(step: ToolStep) -> str:
-    names = [f"{_name(hit)} (id {hit.id})" for hit in step.hits]
-    guess = "" if step.good_match or not names else " (no good match)"
-    return f"- {one_line(step.query)}: {', '.join(names) or 'nothing fits'}{guess}"
+    found, guesses = (
+        ", ".join(f"{_name(hit)} (id {hit.id})" for hit in hits) for hits in (step.hits, step.near_misses)
+    )
+    guess = "" if step.good_match or not found else " (no good match)"
+    nothing = f"nothing fits{guesses and f'; guesses: {guesses}'}"
+    return f"- {one_line(step.query)}: {found or nothing}{guess}"
 
 
 def describe_result(items: Sequence[StoredItem], unknown: Sequence[int]) -> CallResult:

@@ -113,11 +113,15 @@ class Timings:
 
 @dataclass(frozen=True)
 class ToolStep:
-    """One step of a request for several things, the hits for it alone, and whether something fits it."""
+    """One step of a request for several things, the hits for it alone, and whether something fits it.
+
+    `near_misses` are the nearest items where it has no hits.
+    """
 
     query: str
     hits: tuple[ToolHit, ...]
     good_match: bool
+    near_misses: tuple[ToolHit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,8 @@ class ToolAnswer:
     `weights_version` that of the ranking weights, None when a single retriever was requested. `rules` say what the
     rules of people did to the results, None unless an explanation was requested. `hint` says what to do where
     nothing fits, where what fits does not reach the threshold, and where the model does not know the language of
-    the query. `corrected` has the words that were read as others.
+    the query. `corrected` has the words that were read as others, and `read_as` the query as it was read, if that
+    is not how it was typed.
     """
 
     query: str
@@ -158,6 +163,7 @@ class ToolAnswer:
     rules: tuple[str, ...] | None = None
     hint: str | None = None
     corrected: Mapping[str, str] = field(default_factory=dict)
+    read_as: str | None = None
 
     @property
     def all_hits(self) -> tuple[ToolHit, ...]:

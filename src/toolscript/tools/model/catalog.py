@@ -10,7 +10,7 @@ from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.items import Assignment, Item, ItemKind, JsonObject
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 
-LIST_HINT = "`toolscript tools list` and GET /api/v1/tools list what is there"
+LIST_HINT = "GET /api/v1/tools lists what is there"
 
 # The fields that a person compares, in display order; an item's fingerprint covers exactly these.
 DEFINING_FIELDS = (

@@ -7,6 +7,7 @@ from psycopg.rows import class_row
 
 from toolscript.core.items import MIN_CONFIDENCE, AssignedBy, Assignment
 from toolscript.core.namespaces import Namespaces, seen_in
+from toolscript.core.postgres.audit import write_audit
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import Classified, DecidedBy, SuggestedSkill, SuggestionState
 from toolscript.tools.model.skills import (
@@ -27,7 +28,6 @@ from toolscript.tools.postgres.sql import (
     hold_active_skills,
     mark_changed,
     write_assignments,
-    write_audit,
 )
 from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 

@@ -123,6 +123,11 @@ FROM mcp.items WHERE id = ANY(%s) ORDER BY id
 
 _SCHEMAS = "SELECT id, input_schema, output_schema, annotations FROM mcp.items WHERE id = ANY(%s)"
 
+_REMOVED = """
+SELECT asked.id FROM unnest(%s::bigint[]) AS asked (id)
+WHERE NOT EXISTS (SELECT FROM mcp.items WHERE items.id = asked.id AND is_active)
+"""
+
 
 class PostgresCatalog:
     """With `hold_changes`, a change of a known item waits for a person."""
@@ -213,6 +218,11 @@ class PostgresCatalog:
         async with connection(self._pool) as conn:
             rows = await (await conn.execute(_SCHEMAS, (list(ids),))).fetchall()
         return {int(str(row[0])): Schemas(_object(row[1]), _object(row[2]), _object(row[3])) for row in rows}
+
+    async def removed(self, ids: Sequence[int]) -> frozenset[int]:
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_REMOVED, (list(ids),))).fetchall()
+        return frozenset(int(str(row[0])) for row in rows)
 
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
         query = "SELECT id, version, namespace FROM mcp.items WHERE id > %s AND is_active ORDER BY id LIMIT %s"

@@ -22,7 +22,7 @@ from toolscript.tools.model.centroids import (
     rebuilt,
     sum_by_namespace,
 )
-from toolscript.tools.model.proposals import Observed, SkillSizes
+from toolscript.tools.model.proposals import Observed
 from toolscript.tools.postgres.sql import ASSIGNED, assignments_of
 
 PAGE = 5_000
@@ -61,13 +61,6 @@ ON CONFLICT (generation, item_id) DO UPDATE SET text_hash = excluded.text_hash, 
 """
 
 # A skill that only other namespaces use has size 0.
-_SIZES = """
-SELECT skill_id, coalesce(sum(members) FILTER (WHERE namespace = %(namespace)s), 0)
-FROM mcp.skill_vectors WHERE generation = %(generation)s AND members > 0 GROUP BY skill_id
-"""
-_COUNT_OF = """
-SELECT count(*) FROM mcp.counted_items WHERE generation = %(generation)s AND namespace = %(namespace)s
-"""
 _OBSERVED = f"""
 SELECT items.id, kind, key, server, name, description, server_description, counted.vector, {ASSIGNED},
        items.skills_by_hand
@@ -228,15 +221,6 @@ class PostgresSkillVectors:
         async with transaction(self._pool) as conn:
             await conn.execute(_LOCKED, {"generation": index_version})
             await conn.execute(_ALL_BEHIND, {"generation": index_version})
-
-    async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
-        values = {"generation": index_version, "namespace": namespace}
-        async with connection(self._pool) as conn:
-            count = await (await conn.execute(_COUNT_OF, values)).fetchone()
-            rows = await (await conn.execute(_SIZES, values)).fetchall()
-        sizes = {str(skill_id): int(str(size)) for skill_id, size in rows}
-        members = {skill_id: size for skill_id, size in sizes.items() if size}
-        return SkillSizes(int(str(count[0])) if count else 0, members, frozenset(sizes))
 
     async def observed(
         self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE

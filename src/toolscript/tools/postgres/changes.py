@@ -7,6 +7,7 @@ from psycopg.rows import dict_row
 
 from toolscript.core.items import MAX_ID
 from toolscript.core.namespaces import Namespaces
+from toolscript.core.postgres.audit import write_audit
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import Actor, DecidedBy
 from toolscript.tools.model.catalog import (
@@ -26,7 +27,6 @@ from toolscript.tools.postgres.sql import (
     add_to_source,
     mark_changed,
     own_source,
-    write_audit,
 )
 from toolscript.tools.postgres.views import page_of, seen_in_view, seen_of
 

@@ -7,8 +7,11 @@ from psycopg.rows import class_row, dict_row
 
 from toolscript.core.items import ItemKind
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in
+from toolscript.core.postgres.audit import write_audit
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.core.taxonomy import DecidedBy
 from toolscript.tools.model.catalog import CatalogItem, ItemFilter, ItemSource, unknown_item
+from toolscript.tools.model.skills import valid_actor
 from toolscript.tools.postgres.catalog import RETIRE, item_of_row, retired
 from toolscript.tools.postgres.sql import (
     ASSIGNED,
@@ -67,6 +70,15 @@ SELECT id, namespace, source, key, kind, server, name, description, server_descr
        {ASSIGNED} AS assigned, input_schema, output_schema, annotations
 FROM mcp.items WHERE is_active AND id = %(id)s AND {SEEN}
 """  # noqa: S608 - built from constants only
+
+_COUNT_AFTER = """
+SELECT coalesce((SELECT sum(items) FROM mcp.sources WHERE namespace = %(namespace)s), 0)
+    - CASE WHEN %(prune)s
+        THEN coalesce((SELECT items FROM mcp.sources WHERE namespace = %(namespace)s AND name = %(source)s), 0)
+        ELSE (SELECT count(*) FROM mcp.items WHERE namespace = %(namespace)s AND source = %(source)s
+                AND key = ANY(%(keys)s::text[]) AND is_active)
+      END + cardinality(%(keys)s::text[])
+"""
 
 # An item never moves to another source.
 _SOURCE_OF = f"SELECT namespace, source FROM mcp.items WHERE id = %(id)s AND {SEEN}"  # noqa: S608 - built from constants only
@@ -129,7 +141,15 @@ class PostgresCatalogContents:
             raise unknown_item(item_id)
         return _listed(row)
 
-    async def remove(self, item_id: int) -> bool:
+    async def count_after(
+        self, source: str, keys: Sequence[str], namespace: str = DEFAULT_NAMESPACE, *, prune: bool
+    ) -> int:
+        values = {"namespace": namespace, "source": source, "keys": list(keys), "prune": prune}
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(_COUNT_AFTER, values)).fetchone()
+        return int(str(row[0])) if row else len(keys)
+
+    async def remove(self, item_id: int, by: DecidedBy | None = None) -> bool:
         async with transaction(self._pool) as conn:
             row = await (await conn.execute(_SOURCE_OF, self._one(item_id))).fetchone()
             if row is None:
@@ -139,6 +159,9 @@ class PostgresCatalogContents:
             rows = await (await conn.execute(_REMOVE_ONE, (item_id,))).fetchall()
             await retired(conn, rows)
             await add_to_source(conn, source, -len(rows))
+            if rows and by is not None:
+                actor = valid_actor(by)
+                await write_audit(conn, actor, "tool.remove", item_id, {"source": source.name}, source.namespace)
         return bool(rows)
 
     def _one(self, item_id: int) -> dict[str, object]:

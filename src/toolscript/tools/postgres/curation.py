@@ -7,6 +7,7 @@ from psycopg.rows import dict_row
 
 from toolscript.core.items import tool_id
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, valid_namespace
+from toolscript.core.postgres.audit import write_audit
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.retrieval.curation import MAX_RULES, Rule, RuleKind, too_many_rules
 from toolscript.core.taxonomy import DecidedBy
@@ -18,7 +19,6 @@ from toolscript.tools.model.curation import (
     unknown_rule,
 )
 from toolscript.tools.model.skills import unknown_item, valid_actor
-from toolscript.tools.postgres.sql import write_audit
 from toolscript.tools.postgres.views import SEEN, page_of, seen_in_view, seen_of
 
 _RULES = """

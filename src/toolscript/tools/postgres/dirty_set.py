@@ -39,11 +39,27 @@ WHERE state = 'live' AND fingerprint IS NULL
   AND NOT EXISTS (SELECT FROM mcp.index_generations WHERE fingerprint = %(fingerprint)s)
 """
 
+# Each namespace with items to index gets an equal share of a batch, whatever waits in the others. One row of the
+# index is read for each namespace, and then as many as are taken.
 _CLAIM = """
-WITH free AS (
-    SELECT item_id, held_by IS NOT NULL AS lease_expired FROM mcp.dirty_items
-    WHERE generation = %(generation)s AND free_at <= now()
-    ORDER BY free_at, item_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+WITH RECURSIVE places AS (
+    (SELECT namespace, free_at FROM mcp.dirty_items WHERE generation = %(generation)s
+     ORDER BY namespace, free_at LIMIT 1)
+    UNION ALL
+    SELECT following.* FROM places CROSS JOIN LATERAL (
+        SELECT namespace, free_at FROM mcp.dirty_items
+        WHERE generation = %(generation)s AND namespace > places.namespace
+        ORDER BY namespace, free_at LIMIT 1
+    ) AS following
+), sharing AS (
+    SELECT namespace, ceil(%(limit)s::float / count(*) OVER ())::bigint AS share FROM places
+    WHERE free_at <= now() ORDER BY random() LIMIT %(limit)s
+), free AS (
+    SELECT taken.* FROM sharing CROSS JOIN LATERAL (
+        SELECT item_id, held_by IS NOT NULL AS lease_expired FROM mcp.dirty_items
+        WHERE generation = %(generation)s AND namespace = sharing.namespace AND free_at <= now()
+        ORDER BY free_at, item_id LIMIT sharing.share FOR UPDATE SKIP LOCKED
+    ) AS taken LIMIT %(limit)s
 )
 UPDATE mcp.dirty_items dirty
 SET held_by = %(token)s, free_at = now() + make_interval(secs => %(lease)s)
@@ -52,9 +68,17 @@ RETURNING dirty.item_id, dirty.version, free.lease_expired
 """
 
 # Few rows are held at a time, and a separate index finds them.
-_CLAIM_ABANDONED = _CLAIM.replace("free_at <= now()", "held_by IS NOT NULL AND free_at <= now()").replace(
-    "ORDER BY free_at, item_id", "ORDER BY item_id"
+_CLAIM_ABANDONED = """
+WITH free AS (
+    SELECT item_id, true AS lease_expired FROM mcp.dirty_items
+    WHERE generation = %(generation)s AND held_by IS NOT NULL AND free_at <= now()
+    ORDER BY item_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
+UPDATE mcp.dirty_items dirty
+SET held_by = %(token)s, free_at = now() + make_interval(secs => %(lease)s)
+FROM free WHERE dirty.generation = %(generation)s AND dirty.item_id = free.item_id
+RETURNING dirty.item_id, dirty.version, free.lease_expired
+"""
 
 # Rows are always locked in order of id, the common order, which prevents deadlocks.
 _LOCK_LEASED = """
@@ -137,8 +161,9 @@ FROM mcp.dirty_items WHERE generation = %s
 
 # A worker that holds an item may have written it to a lost collection: a new version has it indexed again.
 _FILL = """
-INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version)
-SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s AND is_active ORDER BY id
+INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version, namespace)
+SELECT %(generation)s, id, version, namespace FROM mcp.items
+WHERE id > %(after)s AND id <= %(last)s AND is_active ORDER BY id
 ON CONFLICT (generation, item_id) DO UPDATE SET version = nextval('mcp.item_version')
 WHERE dirty.held_by IS NOT NULL
 """

@@ -6,8 +6,10 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from toolscript.core.audit import Change
 from toolscript.core.items import MAX_ID, JsonObject
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, valid_namespace
+from toolscript.core.postgres.audit import finish_change, write_change
 from toolscript.core.postgres.pool import Pool, connection, transaction
 from toolscript.tools.model.catalog import (
     MAX_JOBS_KEPT,
@@ -30,7 +32,10 @@ FROM mcp.sync_jobs
 _FIND = f"{_JOBS} WHERE id = %(id)s AND {SEEN}"
 _EARLIER = "mcp.sync_jobs WHERE id < %(before)s"
 
-_ADD = "INSERT INTO mcp.sync_jobs (source, namespace) VALUES (%(source)s, %(namespace)s) RETURNING id"
+_ADD = """
+INSERT INTO mcp.sync_jobs (source, namespace, audit_id) VALUES (%(source)s, %(namespace)s, %(audit_id)s)
+RETURNING id
+"""
 
 _DELETE_OLDER = f"""
 DELETE FROM mcp.sync_jobs
@@ -54,7 +59,7 @@ WHERE jobs.id = now_at.id AND {_OPEN} AND {SEEN}
 _FINISH = f"""
 UPDATE mcp.sync_jobs
 SET state = %(state)s, report = %(report)s, error = %(error)s, finished_at = now(), heartbeat_at = now()
-WHERE id = %(id)s AND {SEEN}
+WHERE id = %(id)s AND {SEEN} RETURNING audit_id
 """  # noqa: S608 - built from constants only
 
 _INTERRUPT = f"""
@@ -71,10 +76,11 @@ class PostgresSyncJobs:
     def within(self, namespaces: Namespaces) -> "PostgresSyncJobs":
         return PostgresSyncJobs(self._pool, namespaces)
 
-    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
+    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE, change: Change | None = None) -> SyncJob:
         values = {"source": source, "namespace": valid_namespace(namespace), "seen": None}
         async with transaction(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_ADD, values)
+            audit_id = None if change is None else await write_change(conn, change)
+            await cursor.execute(_ADD, {**values, "audit_id": audit_id})
             added = await cursor.fetchone()
             await cursor.execute(_DELETE_OLDER, values)
             await cursor.execute(_FIND, {**values, "id": added and added["id"]})
@@ -92,10 +98,20 @@ class PostgresSyncJobs:
         await self._write(_BEAT, values)
 
     async def finish(
-        self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
+        self,
+        job_id: int,
+        state: JobState,
+        report: JsonObject | None = None,
+        error: str | None = None,
+        count: int = 0,
     ) -> None:
         written = None if report is None else json.dumps(report, ensure_ascii=False)
-        await self._write(_FINISH, {"id": job_id, "state": state, "report": written, "error": error})
+        values = {"id": job_id, "state": state, "report": written, "error": error}
+        async with transaction(self._pool) as conn:
+            rows = await conn.execute(_FINISH, {**values, "seen": seen_of(self._namespaces)})
+            row = await rows.fetchone()
+            if row is not None and row[0] is not None:
+                await finish_change(conn, int(str(row[0])), count, {"job": job_id, "state": state})
 
     async def interrupt(self, job_ids: Sequence[int]) -> None:
         await self._write(_INTERRUPT, {"ids": list(job_ids)})

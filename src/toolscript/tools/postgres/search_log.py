@@ -5,7 +5,7 @@ costs the same however many rows it has.
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -135,6 +135,14 @@ class PostgresSearchLog:
                     await conn.execute(_ddl(_DROP, day))
         async with self._limited(LOCK_TIMEOUT) as conn:
             await conn.execute(_FORGET_SCOPES, (oldest,))
+
+    async def days(self) -> list[date]:
+        """Return the days that have a partition, for a backup."""
+        return sorted(await self._partitions())
+
+    async def make_days(self, days: Collection[date]) -> None:
+        """Make the partitions of these days, before entries are copied into them."""
+        await self._create(set(days))
 
     async def page(self, where: SearchFilter, before: SearchPosition | None, limit: int) -> Sequence[LoggedSearch]:
         good = "" if where.good_match is None else f" AND good_match IS {where.good_match}"

@@ -9,6 +9,7 @@ from psycopg.rows import dict_row
 
 from toolscript.core.items import AssignedBy, Assignment, ItemKind
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
+from toolscript.core.postgres.audit import write_audit
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import (
     Actor,
@@ -30,7 +31,7 @@ from toolscript.tools.model.skills import (
     valid_actor,
     valid_skill,
 )
-from toolscript.tools.postgres.sql import MARK_SKILLS, OWN_TAXONOMY, SHARE_GENERATIONS, read_audit, write_audit
+from toolscript.tools.postgres.sql import MARK_SKILLS, OWN_TAXONOMY, SHARE_GENERATIONS, read_audit
 from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
 # The number of items of a skill was counted during indexing: a list does not count them again.
@@ -201,12 +202,16 @@ async def begin_change(conn: Connection) -> None:
     await conn.execute(SHARE_GENERATIONS)
 
 
-async def add_skill(conn: Connection, skill: Skill, actor: Actor) -> None:
-    """Add a skill, after `begin_change`. The caller also calls `mark_skill`, after all its other locks."""
+async def add_skill(conn: Connection, skill: Skill, actor: Actor | None = None) -> None:
+    """Add a skill, after `begin_change`. The caller also calls `mark_skill`, after all its other locks.
+
+    `actor` None: it is a part of a decision, whose entry the audit has.
+    """
     added = await conn.execute(_ADD, _values(skill))
     if not added.rowcount:
         raise taken_skill(skill.id)
-    await write_audit(conn, actor, "skill.add", skill.id, {"after": asdict(skill)})
+    if actor is not None:
+        await write_audit(conn, actor, "skill.add", skill.id, {"after": asdict(skill)})
 
 
 async def mark_skill(conn: Connection, skill_id: str) -> None:

@@ -15,8 +15,9 @@ from psycopg.rows import dict_row
 
 from toolscript.core.items import MAX_ID, SKILL_ID, AssignedBy, Assignment, Item
 from toolscript.core.namespaces import Namespaces
+from toolscript.core.postgres.audit import SELECT_ENTRIES
 from toolscript.core.postgres.pool import Connection
-from toolscript.core.taxonomy import Actor, AuditEntry
+from toolscript.core.taxonomy import AuditEntry
 from toolscript.tools.model.catalog import MAX_KEPT_PER_ITEM, ChangeState, Difference, definition_of, difference
 from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
@@ -35,17 +36,19 @@ ON CONFLICT (generation, item_id) DO UPDATE SET
 """
 
 MARK_CHANGED = f"""
-INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version)
-SELECT generations.id, changed.id, changed.version
+INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version, namespace)
+SELECT generations.id, changed.id, changed.version, coalesce(items.namespace, 'default')
 FROM mcp.index_generations generations, unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS changed (id, version)
+LEFT JOIN mcp.items ON items.id = changed.id
 WHERE state <> 'dropped'
 ORDER BY generations.id, changed.id
 {_ON_CHANGE}
 """  # noqa: S608 - built from constants only
 
 MARK = f"""
-INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version)
-SELECT %(generation)s, id, nextval('mcp.item_version') FROM unnest(%(ids)s::bigint[]) AS id ORDER BY id
+INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version, namespace)
+SELECT %(generation)s, marked.id, nextval('mcp.item_version'), coalesce(items.namespace, 'default')
+FROM unnest(%(ids)s::bigint[]) AS marked (id) LEFT JOIN mcp.items ON items.id = marked.id ORDER BY marked.id
 {_ON_CHANGE}
 """  # noqa: S608 - built from constants only
 
@@ -113,12 +116,6 @@ INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id)
 SELECT * FROM unnest(%(kept)s::bigint[], %(kept_for)s::bigint[]) ON CONFLICT DO NOTHING
 """
 
-_WRITE = """
-INSERT INTO mcp.audit (actor, on_behalf_of, action, subject, details, namespace)
-VALUES (%s, %s, %s, %s, %s, %s)
-"""
-
-_AUDIT = "SELECT id, at, actor, on_behalf_of, action, subject, details, namespace FROM mcp.audit"
 _EARLIER = "mcp.audit WHERE id < %(before)s"
 _EARLIER_SHARED = f"{_EARLIER} AND namespace IS NULL"
 
@@ -246,18 +243,6 @@ async def detach_all_suggestions(conn: Connection, item_ids: Collection[int]) ->
         await conn.execute(_FORGET_ALL_ASKS, (list(item_ids),))
 
 
-async def write_audit(
-    conn: Connection,
-    actor: Actor,
-    action: str,
-    subject: object,
-    details: Mapping[str, object],
-    namespace: str | None = None,
-) -> None:
-    """Write an entry; `namespace` None for a subject that all namespaces share."""
-    await conn.execute(_WRITE, (actor.name, actor.on_behalf_of, action, str(subject), _json(details), namespace))
-
-
 async def read_audit(
     conn: Connection, before: int | None, limit: int, namespaces: Namespaces = None
 ) -> Sequence[tuple[int, AuditEntry]]:
@@ -267,7 +252,7 @@ async def read_audit(
         ids = f"({ids}) UNION ALL ({page_of(None, _EARLIER_SHARED, latest_first=True)})"
     values = {"before": MAX_ID if before is None else before, "limit": limit, "seen": seen_of(namespaces)}
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(f"{_AUDIT} WHERE id IN ({ids}) ORDER BY id DESC LIMIT %(limit)s", values)
+        await cursor.execute(f"{SELECT_ENTRIES} WHERE id IN ({ids}) ORDER BY id DESC LIMIT %(limit)s", values)
         rows = await cursor.fetchall()
     return [(row.pop("id"), AuditEntry(**row)) for row in rows]
 

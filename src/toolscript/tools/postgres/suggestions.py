@@ -6,6 +6,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
+from toolscript.core.postgres.audit import write_audit
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import (
     MAX_COUNTED,
@@ -17,7 +18,7 @@ from toolscript.core.taxonomy import (
     Suggestion,
     SuggestionState,
 )
-from toolscript.tools.model.proposals import EarlierProposal, Proposal, Submitted, is_proposal
+from toolscript.tools.model.proposals import Proposal, Submitted, not_accepted
 from toolscript.tools.model.skills import (
     audit_action,
     decided_already,
@@ -29,14 +30,14 @@ from toolscript.tools.model.skills import (
 from toolscript.tools.postgres import proposals as stored
 from toolscript.tools.postgres.assignments import classify_again
 from toolscript.tools.postgres.skills import add_skill, begin_change, find_skill, mark_skill
-from toolscript.tools.postgres.sql import SHARE_GENERATIONS, hold_active_skills, write_audit
+from toolscript.tools.postgres.sql import SHARE_GENERATIONS, hold_active_skills
 from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
 CALLED_AT_ONCE = 1_000
 
 _COLUMNS = f"""
 id, namespace, suggested_name, suggested_description, status, created_at, reviewed_by, on_behalf_of,
-       reviewed_at, skill_id, kind, change, move_after,
+       reviewed_at, skill_id, kind, change, call_after,
        (SELECT count(*) FROM (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id
                               LIMIT {MAX_COUNTED}) AS asking) AS asked_by
 """  # noqa: S608 - built from constants only
@@ -58,8 +59,6 @@ SELECT id, call_after FROM mcp.skill_suggestions
 WHERE call_after IS NOT NULL AND {SEEN} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
 """  # noqa: S608 - built from constants only
 
-_IS_MOVING = "SELECT EXISTS (SELECT FROM mcp.skill_suggestions WHERE move_after IS NOT NULL)"
-
 _SET_POSITION = "UPDATE mcp.skill_suggestions SET call_after = %s WHERE id = %s"
 
 _ASKED_BY = """
@@ -72,6 +71,12 @@ SET status = %(state)s, skill_id = %(skill)s, reviewed_by = %(actor)s, on_behalf
     reviewed_at = now()
 WHERE id = %(id)s
 """
+
+_DEACTIVATE = """
+UPDATE mcp.skill_categories SET is_active = false, revision = nextval('mcp.skill_revision'), updated_at = now()
+WHERE id = %s AND is_active
+"""
+_UNDO = "UPDATE mcp.skill_suggestions SET status = 'undone' WHERE id = %s"
 
 
 class PostgresSuggestions:
@@ -107,9 +112,7 @@ class PostgresSuggestions:
         async with transaction(self._pool) as conn:
             await begin_change(conn)
             suggestion = await self._hold_pending(conn, suggestion_id)
-            if suggestion.change is not None:
-                raise is_proposal(suggestion)
-            await add_skill(conn, skill, actor)
+            await add_skill(conn, skill)
             await _decide(conn, suggestion, SuggestionState.APPROVED, actor, skill.id)
             await _reclassify_next(conn, suggestion_id)
             await mark_skill(conn, skill.id)
@@ -127,8 +130,6 @@ class PostgresSuggestions:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             suggestion = await self._hold_pending(conn, suggestion_id)
-            if suggestion.change is not None:
-                raise is_proposal(suggestion)
             if into not in await hold_active_skills(conn, [into]):
                 await find_skill(conn, into)
                 raise inactive_skill(into)
@@ -140,45 +141,28 @@ class PostgresSuggestions:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             row = await (await conn.execute(_HOLD_UNFINISHED, {"seen": seen_of(self._namespaces)})).fetchone()
-            count = await _reclassify_next(conn, int(str(row[0])), int(str(row[1]))) if row else 0
-        return count + await self._move_more()
+            return await _reclassify_next(conn, int(str(row[0])), int(str(row[1]))) if row else 0
 
     async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
-        async with connection(self._pool) as conn:
-            return await stored.submit(conn, proposals, namespace)
-
-    async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:
-        async with connection(self._pool) as conn:
-            return await stored.earlier(conn, namespace)
-
-    async def accept(self, suggestion_id: int, by: DecidedBy, skill: Skill | None = None) -> Suggestion:
-        actor, skill = valid_actor(by), None if skill is None else valid_skill(skill)
         async with transaction(self._pool) as conn:
-            await begin_change(conn)
-            suggestion = await self._hold_pending(conn, suggestion_id)
-            created = await stored.accept(conn, suggestion, actor, skill)
-            await _decide(conn, suggestion, SuggestionState.APPROVED, actor, next(iter(created), None))
-            for skill_id in created:
-                await mark_skill(conn, skill_id)
-            return await self._find(conn, suggestion_id)
+            return await stored.submit(conn, proposals, namespace)
 
     async def undo(self, suggestion_id: int, by: DecidedBy) -> Suggestion:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await begin_change(conn)
             await conn.execute(_HOLD, {"id": suggestion_id, "seen": seen_of(self._namespaces)})
-            await stored.undo(conn, await self._find(conn, suggestion_id), actor)
+            suggestion = await self._find(conn, suggestion_id)
+            if suggestion.change is None or suggestion.state is not SuggestionState.APPROVED:
+                raise not_accepted(suggestion)
+            await conn.execute(_UNDO, (suggestion_id,))
+            await conn.execute(_DEACTIVATE, (suggestion.skill_id,))
+            details = {"name": suggestion.suggested.name, "asked_by": suggestion.asked_by}
+            await write_audit(conn, actor, "suggestion.undo", suggestion_id, details, suggestion.namespace)
+            await _reclassify_next(conn, suggestion_id)
+            if suggestion.skill_id is not None:
+                await mark_skill(conn, suggestion.skill_id)
             return await self._find(conn, suggestion_id)
-
-    async def _move_more(self) -> int:
-        """Move items of a decided proposal. Nothing is locked while there is none."""
-        async with connection(self._pool) as conn:
-            row = await (await conn.execute(_IS_MOVING)).fetchone()
-        if not (row and row[0]):
-            return 0
-        async with transaction(self._pool) as conn:
-            await begin_change(conn)
-            return await stored.move_more(conn)
 
     async def _hold_pending(self, conn: Connection, suggestion_id: int) -> Suggestion:
         await conn.execute(_HOLD, {"id": suggestion_id, "seen": seen_of(self._namespaces)})
@@ -227,5 +211,5 @@ def _suggestion(row: dict[str, Any]) -> Suggestion:
         namespace=row["namespace"],
         on_behalf_of=row["on_behalf_of"],
         kind=ProposalKind(row["kind"]),
-        change=stored.change_of(row["change"], is_moving=row["move_after"] is not None),
+        change=stored.change_of(row["change"], is_moving=row["call_after"] is not None),
     )

@@ -87,7 +87,9 @@ class SearchOptions(BaseModel):
         description="Maximum number of skills matched by vector; those matched by words are added.",
     )
     skill_threshold: Similarity | None = Field(
-        None, description="Minimum similarity of a skill matched by vector; the preset's if null."
+        None,
+        description="Minimum similarity of a skill matched by vector; the preset's if null. Where no skill has "
+        "three quarters of it, all items are searched.",
     )
     include_schemas: StrictBool = Field(True, description="Load the schemas of the items returned.")
     strategy: Strategy = Field(
@@ -301,6 +303,10 @@ class ToolSearchMetadata(SearchMetadata):
         "Null if `search_type` is `semantic`."
     )
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
+    read_as: str | None = Field(
+        description="The query as it was read, with short forms, commands and names of files as what they mean; "
+        "null where it was read as typed."
+    )
     corrected_words: dict[str, str] = Field(
         description="Misspelt words of the query, each with the word of the catalog that it was read as."
     )
@@ -329,6 +335,7 @@ class ToolSearchMetadata(SearchMetadata):
             skill_ids=None if answer.skill_ids_used is None else list(answer.skill_ids_used),
             matched_skills=[SkillMatch.of(skill) for skill in answer.skills],
             unmatched_words=list(answer.unmatched),
+            read_as=answer.read_as,
             corrected_words=dict(answer.corrected),
             near_misses=[ToolCandidate.of(hit) for hit in answer.near_misses],
             why_not=None if answer.absence is None else WhyNot.of(answer.absence),
@@ -343,10 +350,12 @@ class ToolSearchStep(BaseModel):
     query: str = Field(description="The part of the query that is the step.")
     good_match: bool = Field(description="Whether something fits the step; never true without results.")
     results: list[ToolMatch] = Field(description="The items for the step, best first, at most three.")
+    near_misses: list[ToolMatch] = Field(description="The nearest items where the step has no results: guesses.")
 
     @classmethod
     def of(cls, step: ToolStep) -> Self:
-        return model_of(cls, step, results=[ToolMatch.of(hit) for hit in step.hits])
+        hits, misses = ([ToolMatch.of(hit) for hit in hits] for hits in (step.hits, step.near_misses))
+        return model_of(cls, step, results=hits, near_misses=misses)
 
 
 class ToolSearchAnswer(BaseModel):

@@ -267,11 +267,10 @@ class ProposedSkill(BaseModel):
 
 class ProposedChangeShown(BaseModel):
     creates: list[ProposedSkill] = Field(description="Skills that approving adds.")
-    retires: list[str] = Field(description="Skills that approving deactivates, once no item is only in them.")
     evidence: dict[str, object] = Field(
-        description="Members, their share of the catalog, central items, nearest skills, and the gain in routing."
+        description="Number of members and of all items, central members, and nearest skills."
     )
-    is_moving: bool = Field(description="Whether items have yet to move, or to move back.")
+    is_moving: bool = Field(description="Whether items have yet to be classified again.")
 
     @classmethod
     def of(cls, change: ProposedChange) -> Self:
@@ -287,7 +286,6 @@ class ProposedChangeShown(BaseModel):
         ]
         return cls.model_construct(
             creates=creates,
-            retires=list(change.retires),
             evidence=dict(change.evidence),
             is_moving=change.is_moving,
         )
@@ -306,7 +304,7 @@ class SuggestionShown(BaseModel):
     reviewed_at: Time | None = Field(description="Time of the decision; null without one.")
     skill_id: str | None = Field(description="The skill assigned to the items that request it.")
     kind: ProposalKind = Field(
-        description="`suggestion`: classifiers asked for a skill. The others are proposed from the catalog."
+        description="`suggestion`: classifiers asked for a skill. `new`: it is proposed from the catalog."
     )
     change: ProposedChangeShown | None = Field(description="What a proposal changes; null for a suggestion.")
 
@@ -357,22 +355,28 @@ class SuggestionEvidence(SuggestionShown):
 
 class AuditShown(BaseModel):
     id: int = Field(description="Its number.")
-    namespace: str | None = Field(description="Namespace of the subject; null for what all share, as a skill.")
-    at: Time = Field(description="Time of the decision.")
+    namespace: str | None = Field(
+        description="Namespace of the subject; null for what all share, as a skill, and for what administrators "
+        "alone see, as documents and indexes."
+    )
+    at: Time = Field(description="Time of the change.")
     actor: str = Field(
-        description="Who decided: the subject of the token, or `admin` with the admin token. Where nothing "
-        "authenticates clients: the person that the client names, or `api`. Of the command line, and of entries "
-        "made before the actor was verified, it is the writer's own word."
+        description="Who changed it: the subject of the token, or `admin` with the admin token. Where nothing "
+        "authenticates clients: the person that the client names, or `api`. Of the command line it is the "
+        "logged-in user, or for decisions the name that it gives; of old entries, the writer's own word."
     )
     on_behalf_of: str | None = Field(description=FOR_WHOM)
-    action: str = Field(description="The decision, such as `skill.add`.")
-    subject: str = Field(description="Id of the skill, tool, suggestion, rule or change.")
+    action: str = Field(description="What was done, such as `skill.add` or `tenant.erase`.")
+    subject: str = Field(description="What it was done to: an id, or the name of a source, a tenant or an index.")
+    count: int | None = Field(
+        description="How many objects it changed; null for a job that has not ended, and for old entries."
+    )
     details: dict[str, object] = Field(description="What changed.")
 
     @classmethod
     def of(cls, numbered: tuple[int, AuditEntry]) -> Self:
         number, entry = numbered
-        return model_of(cls, entry, id=number)
+        return model_of(cls, entry, id=number, namespace=entry.namespace or None)
 
 
 class AuditPage(Page[AuditShown]):

@@ -9,17 +9,14 @@ from toolscript.core.taxonomy import EnhancedDescription, Member, Skill, SkillEn
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.ports import Taxonomy
 from toolscript.tools.skills.management import all_skills
-from toolscript.tools.skills.naming import ClusterText, skill_of
-from toolscript.tools.skills.phrases import TermShares, sampled, term_shares
-from toolscript.tools.skills.proposals import cleaned
-from toolscript.tools.skills.proposing import SkillNamer
-from toolscript.tools.skills.sentences import boilerplate_of, without_boilerplate
+from toolscript.tools.skills.proposer import SkillNamer, TermShares, name_of, term_shares, terms_of
 
 SKILLS_AT_ONCE = 50
 # Of a large skill so many items are read, a few from each of several places of its ids.
 MAX_SAMPLE, AT_ONE_PLACE = 200, 10
 # What is frequent everywhere says nothing about a skill: it is learned from so many skills, and items of each.
 OTHER_SKILLS, OF_OTHER_SKILL = 100, 30
+MAX_EXAMPLES = 6
 
 
 @dataclass(frozen=True)
@@ -35,9 +32,9 @@ class Describer:
         """Describe the skills whose items have not been described since they changed; return what was stored."""
         items = self.taxonomy.within(frozenset({namespace}))
         stored: list[EnhancedDescription] = []
-        others: _Others | None = None
+        others: TermShares | None = None
         while entries := await self.taxonomy.undescribed(namespace, _last(stored), SKILLS_AT_ONCE):
-            others = others or await _others(items)
+            others = others or await _shares_of_others(items)
             skills = [await _described(items, entry, others) for entry in entries]
             better = {} if self.names is None else await self.names.better(list(map(_with_examples, skills)))
             descriptions = [
@@ -62,21 +59,13 @@ def _words(skill: Skill, better: Skill | None) -> tuple[str, AssignedBy]:
     return (skill.description, AssignedBy.RULES) if better is None else (better.description, AssignedBy.LLM)
 
 
-@dataclass(frozen=True)
-class _Others:
-    """What a sample of the namespace has: in how many items each term is, and sentences that say nothing."""
-
-    shares: TermShares
-    boilerplate: frozenset[str]
-
-
-async def _described(taxonomy: Taxonomy, entry: SkillEntry, others: _Others) -> Skill:
+async def _described(taxonomy: Taxonomy, entry: SkillEntry, others: TermShares) -> Skill:
     """Return the skill with the words of its items: description, keywords, and the surest items as examples."""
     sample = await _sample(taxonomy, entry.skill.id, MAX_SAMPLE)
     members = sorted(sample, key=lambda one: (-one.assignment.confidence, one.item_id))
-    items = list(map(cleaned, without_boilerplate(map(_item, members), others.boilerplate)))
-    made = skill_of(ClusterText(list(map(sampled, items)), items, others.shares))
-    return replace(made, id=entry.skill.id, name=entry.skill.name)
+    named = name_of(list(map(_item, members)), others)
+    examples = tuple(dict.fromkeys(member.name for member in members))[:MAX_EXAMPLES]
+    return replace(entry.skill, description=named.description, keywords=named.terms, examples=examples)
 
 
 async def _sample(taxonomy: Taxonomy, skill_id: str, size: int) -> list[Member]:
@@ -93,15 +82,13 @@ async def _sample(taxonomy: Taxonomy, skill_id: str, size: int) -> list[Member]:
     return list(found.values())
 
 
-async def _others(taxonomy: Taxonomy) -> _Others:
-    """Sample each of many skills."""
+async def _shares_of_others(taxonomy: Taxonomy) -> TermShares:
+    """Sample each of many skills: what is frequent everywhere says nothing about one of them."""
     skills = [entry.skill.id async for entry in all_skills(taxonomy, active_only=True) if entry.tool_count]
     items: list[Item] = []
     for skill_id in skills[:: max(1, -(-len(skills) // OTHER_SKILLS))]:
         items += map(_item, await _sample(taxonomy, skill_id, OF_OTHER_SKILL))
-    boilerplate = boilerplate_of(items)
-    samples = list(map(sampled, map(cleaned, without_boilerplate(items, boilerplate))))
-    return _Others(term_shares(samples), boilerplate)
+    return term_shares(list(map(terms_of, items)))
 
 
 def _item(member: Member) -> Item:

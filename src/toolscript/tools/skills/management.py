@@ -9,15 +9,13 @@ from enum import StrEnum
 
 import numpy as np
 
-from toolscript.core.errors import Conflict, InvalidRequest, SetupError, ToolscriptError, Unavailable
+from toolscript.core.errors import Conflict, SetupError, ToolscriptError, Unavailable
 from toolscript.core.items import JsonObject
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.taxonomy import (
     DecidedBy,
-    ProposalKind,
-    ProposedChange,
     Skill,
     SkillEntry,
     SuggestedSkill,
@@ -195,31 +193,13 @@ class SkillManagement:
     async def approve(self, suggestion_id: int, changes: JsonObject, by: DecidedBy) -> Decided:
         """Approve a suggestion. `changes` are the reviewer's changes to the suggested skill."""
         suggestion = await self.suggestions.find(suggestion_id)
-        if suggestion.change is not None:
-            return await self._accept(suggestion, suggestion.change, changes, by)
-        skill = skill_from_json({**proposed(suggestion.suggested), **changes})
+        skill = skill_from_json({**_skill_of(suggestion), **changes})
         return Decided(await self.suggestions.approve(suggestion_id, skill, by), await self.route([skill.id]))
 
     async def undo(self, suggestion_id: int, by: DecidedBy) -> Decided:
-        """Undo an approved proposal; its items get their skills back in the background."""
+        """Undo an approved proposal: deactivate its skill, and classify its items again in the background."""
         undone = await self.suggestions.undo(suggestion_id, by)
-        back = [] if undone.change is None else list(undone.change.retires)
-        return Decided(undone, await self.route(back) if back else Routing.DONE)
-
-    async def _accept(
-        self, suggestion: Suggestion, change: ProposedChange, changes: JsonObject, by: DecidedBy
-    ) -> Decided:
-        skill = None
-        if changes:
-            if suggestion.kind is not ProposalKind.NEW:
-                raise InvalidRequest(
-                    f"a proposal to {suggestion.kind} is approved as it is",
-                    hint="approve it without changes, and edit the skills then",
-                )
-            skill = skill_from_json({**skill_to_json(change.creates[0]), **changes})
-        decided = await self.suggestions.accept(suggestion.id, by, skill)
-        created = [] if decided.change is None else [one.id for one in decided.change.creates]
-        return Decided(decided, await self.route(created) if created else Routing.DONE)
+        return Decided(undone, await self.route([undone.skill_id]) if undone.skill_id else Routing.DONE)
 
     async def route(self, skill_ids: Sequence[str]) -> Routing:
         """Index changed skills now. If that fails, a worker does it later."""
@@ -242,6 +222,12 @@ class SkillManagement:
             reason = str(error) or "the model did not answer in time"
             logger.info("no nearest skills", extra={"part": "embedding", "reason": reason})
             return None, reason
+
+
+def _skill_of(suggestion: Suggestion) -> dict[str, object]:
+    """Return the skill that approving adds, as JSON: that of a proposal has keywords and examples."""
+    creates = () if suggestion.change is None else suggestion.change.creates
+    return dict(skill_to_json(creates[0])) if creates else proposed(suggestion.suggested)
 
 
 def proposed(suggested: SuggestedSkill) -> dict[str, object]:

@@ -58,10 +58,9 @@ def test_results_have_confidences_and_reasons_the_highest_first(gateway: Gateway
 
 @pytest.mark.states("S1-003", "S1-006")
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
-def test_a_request_for_what_grep_does_finds_it_first(gateway: Gateway, search_type: str) -> None:
-    request = {"threshold": 0, "limit": 1, "search_type": search_type}
-    [best] = gateway.search("find files containing specific text", **request)["results"]
-    assert best["toolId"] == "desktop-commander__search_code"
+def test_a_request_for_what_grep_does_finds_it(gateway: Gateway, search_type: str) -> None:
+    answer = gateway.search("find files containing specific text", search_type=search_type)
+    assert "desktop-commander__search_code" in [result["toolId"] for result in answer["results"]]
 
 
 @pytest.mark.states("S1-014")

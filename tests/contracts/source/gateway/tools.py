@@ -8,7 +8,12 @@ TOOLS: tuple[Tool, ...] = (
     tool("desktop-commander", "read_file", "Read file contents from disk", path="which")
     | {"output_schema": CONTENT},
     tool("desktop-commander", "search_files", "Search for files by name pattern", pattern="part of a name"),
-    tool("desktop-commander", "search_code", "Search what is in files for a text, like grep", pattern="what"),
+    tool(
+        "desktop-commander",
+        "search_code",
+        "Search for text/code patterns within file contents using ripgrep.",
+        pattern="what",
+    ),
     tool("filesystem", "read", "Read file from filesystem", file_path="which"),
     tool("shell", "execute_command", "Execute a command in the terminal and return its output", command="what"),
     tool("github", "create_issue", "Create an issue in a repository", title="what it is about"),

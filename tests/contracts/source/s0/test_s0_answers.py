@@ -160,17 +160,18 @@ async def test_a_thousand_characters_are_taken_and_one_more_is_not(
     assert (await searching.refused(longest + "s", 422, **more))["code"] == "VALIDATION_ERROR"
 
 
+OUT_OF_RANGE: list[dict[str, Any]] = [
+    *({name: value} for name in ("skill_threshold", "tool_threshold") for value in (-0.1, 1.1, "high")),
+    *({name: value} for name in ("limit", "skill_limit") for value in (0, -1, 10_000, 1.5, "many")),
+    *({name: "astrology"} for name in ("strategy", "item_type", "search_type", "include_schemas")),
+]
+
+
 @pytest.mark.states("S0-160", "S0-210", "S0-212")
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({name: value} for name in ("skill_threshold", "tool_threshold") for value in (-0.1, 1.1, "high")),
-        *({name: value} for name in ("limit", "skill_limit") for value in (0, -1, 10_000, 1.5, "many")),
-        *({name: "astrology"} for name in ("strategy", "item_type", "search_type", "include_schemas")),
-    ],
-)
-async def test_a_parameter_out_of_range_is_refused(searching: Searching, wrong: dict[str, Any]) -> None:
-    assert (await searching.refused("read a file", 422, **wrong))["code"] == "VALIDATION_ERROR"
+async def test_a_parameter_out_of_range_is_refused(searching: Searching, subtests: pytest.Subtests) -> None:
+    for wrong in OUT_OF_RANGE:
+        with subtests.test(wrong=wrong):
+            assert (await searching.refused("read a file", 422, **wrong))["code"] == "VALIDATION_ERROR"
 
 
 @pytest.mark.states("S0-210")

@@ -28,15 +28,16 @@ PRESETS = {"precision": (0.7, 0.6), "balanced": (0.4, 0.3), "recall": (0.2, 0.1)
     "S0-206",
     "S0-226",
 )
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize(("limit", "threshold"), [(5, 0.3), (1, 0.0), (20, 0.1), (100, 0.2), (5, 0.6), (5, 1.0)])
 async def test_items_of_the_matched_skills_come_by_cosine(
-    searching: Searching, truth: Truth, query: str, limit: int, threshold: float
+    searching: Searching, truth: Truth, subtests: pytest.Subtests
 ) -> None:
-    answer = await searching.search(query, limit=limit, tool_threshold=threshold, **LITERAL)
-    used = answer["metadata"]["skill_ids_used"]
-    assert used == (ids(answer["matched_skills"]) or None)
-    are_the_same(answer["tools"], await truth.items_for(query, used, limit, threshold))
+    for query in QUERIES:
+        for limit, threshold in [(5, 0.3), (1, 0.0), (20, 0.1), (100, 0.2), (5, 0.6), (5, 1.0)]:
+            with subtests.test(query=query, limit=limit, threshold=threshold):
+                answer = await searching.search(query, limit=limit, tool_threshold=threshold, **LITERAL)
+                used = answer["metadata"]["skill_ids_used"]
+                assert used == (ids(answer["matched_skills"]) or None)
+                are_the_same(answer["tools"], await truth.items_for(query, used, limit, threshold))
 
 
 @pytest.mark.states("S0-015", "S0-207")

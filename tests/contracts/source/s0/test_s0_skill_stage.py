@@ -22,14 +22,15 @@ EVERY: dict[str, Any] = {"skill_limit": 32, "skill_threshold": 0.0}
 @pytest.mark.states(
     "S0-007", "S0-008", "S0-020", "S0-021", "S0-022", "S0-023", "S0-026", "S0-028", "S0-029", "S0-103", "S0-206"
 )
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize(("limit", "threshold"), [(3, 0.4), (1, 0.0), (5, 0.25), (32, 0.1), (3, 0.7), (3, 1.0)])
 async def test_the_nearest_skills_by_cosine_match_and_no_others(
-    searching: Searching, truth: Truth, query: str, limit: int, threshold: float
+    searching: Searching, truth: Truth, subtests: pytest.Subtests
 ) -> None:
-    answer = await searching.search(query, skill_limit=limit, skill_threshold=threshold, **LITERAL)
-    are_the_same(answer["matched_skills"], await truth.skills_for(query, limit, threshold))
-    assert {skill["matched_by"] for skill in answer["matched_skills"]} <= {"vector"}
+    for query in QUERIES:
+        for limit, threshold in [(3, 0.4), (1, 0.0), (5, 0.25), (32, 0.1), (3, 0.7), (3, 1.0)]:
+            with subtests.test(query=query, limit=limit, threshold=threshold):
+                answer = await searching.search(query, skill_limit=limit, skill_threshold=threshold, **LITERAL)
+                are_the_same(answer["matched_skills"], await truth.skills_for(query, limit, threshold))
+                assert {skill["matched_by"] for skill in answer["matched_skills"]} <= {"vector"}
 
 
 @pytest.mark.states("S0-006", "S0-009", "S0-035", "S0-224", "S0-225")

@@ -1,18 +1,24 @@
-"""S0, response times: the timings of the metadata, one search at a time.
+"""S0, response times: whether the code could keep them on a machine that has nothing else to do.
 
-A busy machine stretches every time. Constant work beside each search measures how far, and the result is
-corrected by that factor.
+Measured are the timings of the metadata, one search at a time, in a catalog of some 200 items. A busy machine
+stretches every time: each p95 is divided by how far the slowest twentieth of constant work is from its fastest,
+and the best of four tries counts for each stage apart. So this notices code that has become several times slower,
+and is no measurement of what a user waits; those are in docs/scale.md.
 """
 
 import asyncio
 import time
+from collections.abc import Iterator
 from statistics import quantiles
 from typing import Any
 
+import httpx2
 import pytest
 
+from tests.conftest import Installation
 from tests.contracts.source.s0.builders import LITERAL
-from tests.unit.tools.search_http.builders import Searching
+from tests.e2e.served import Served, served
+from tests.unit.tools.search_http.builders import SEARCH, Searching
 
 pytestmark = pytest.mark.alone
 
@@ -21,8 +27,8 @@ SEARCHES = 40
 # At the 95th percentile, in milliseconds.
 TARGETS = {"total": 100, "skill_search": 15, "tool_search": 30, "schema_load": 20, "query_embedding": 60}
 BUDGET = {"query_embedding": 50, "skill_search": 10, "tool_search": 25, "schema_load": 15}
-EMBEDDINGS = 50
-AT_ONCE = 16
+AT_ONCE = 50
+DEADLINE_SECONDS = 10.0
 
 
 def fixed_work() -> float:
@@ -66,7 +72,9 @@ async def p95(searching: Searching, turn: int, **more: Any) -> dict[str, float]:
     "S0-214",
 )
 @pytest.mark.parametrize("more", [{}, LITERAL])
-async def test_every_stage_keeps_its_time(searching: Searching, more: dict[str, str]) -> None:
+async def test_every_stage_could_keep_its_time_on_an_idle_machine(
+    searching: Searching, more: dict[str, str]
+) -> None:
     """A busy machine can spoil a run, never improve one: the best of some is what the code can do."""
     maximum = {stage: min(target, BUDGET.get(stage, target)) for stage, target in TARGETS.items()}
     best = dict.fromkeys(TARGETS, float("inf"))
@@ -78,19 +86,27 @@ async def test_every_stage_keeps_its_time(searching: Searching, more: dict[str, 
     raise AssertionError(f"95th percentiles {best}, at most {maximum}")
 
 
+@pytest.fixture(scope="module")
+def server(stocked: Installation) -> Iterator[Served]:
+    with served(stocked.environment) as running:
+        yield running
+
+
 @pytest.mark.states("S0-182", "S0-214")
-async def test_fifty_queries_at_once_are_embedded_in_a_second(searching: Searching) -> None:
-    """As many concurrent ones as are admitted on a busy machine."""
-    took, let_in = [], asyncio.Semaphore(AT_ONCE)
+@pytest.mark.parametrize("more", [{}, LITERAL])
+async def test_fifty_new_queries_at_the_same_moment_are_all_answered(server: Served, more: dict[str, str]) -> None:
+    """By a real process as it is by default. It measures that none is refused, degraded or late, and no rate."""
+    all_at_once = httpx2.Limits(max_connections=AT_ONCE)
+    address = f"http://127.0.0.1:{server.port}"
+    async with httpx2.AsyncClient(base_url=address, limits=all_at_once, trust_env=False, timeout=60) as client:
 
-    async def ask(text: str) -> None:
-        async with let_in:
-            await searching.skills(text, **LITERAL)
+        async def ask(number: int) -> httpx2.Response:
+            return await client.post(SEARCH, json={"query": f"wish {more} number {number}", **more})
 
-    for turn in range(TRIES):
+        assert (await ask(-1)).status_code == 200
         started = time.perf_counter()
-        await asyncio.gather(*(ask(f"wish {turn} number {number}") for number in range(EMBEDDINGS)))
-        took.append((time.perf_counter() - started) / stretch([fixed_work() for _ in range(200)]))
-        if took[-1] < 1.0:
-            return
-    raise AssertionError(f"seconds for {EMBEDDINGS} queries: {took}")
+        answers = await asyncio.gather(*map(ask, range(AT_ONCE)))
+        took = time.perf_counter() - started
+    assert [answer.status_code for answer in answers] == [200] * AT_ONCE
+    assert [answer.json()["metadata"]["degraded"] for answer in answers] == [[]] * AT_ONCE
+    assert took < DEADLINE_SECONDS

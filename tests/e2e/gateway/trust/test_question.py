@@ -8,8 +8,11 @@ import pytest
 
 from tests.e2e.gateway.machines import Machine
 from tests.e2e.gateway.trust.traps import Trap, set_up
+from toolscript.gateway.config.entries import KEYS, OAUTH_KEYS
 
 pytestmark = pytest.mark.requirement("TR-001")
+
+LISTS = ("args", "includeTools", "excludeTools", "envPassthrough")
 
 
 @pytest.fixture
@@ -106,3 +109,26 @@ def test_a_folder_named_like_the_model_is_not_the_model(trap: Trap) -> None:
     trap.machine.configure({"off": {"command": "true", "startupTimeout": 1}})
     message = trap.look(None, "doctor", TOOLSCRIPT_SEARCH_MODEL="Xenova/bge-small-en-v1.5")
     assert "is not on this machine" in message
+
+
+@pytest.mark.parametrize("key", [*KEYS, *(f"oauth.{name}" for name in OAUTH_KEYS)])
+def test_every_key_whose_variables_are_filled_in_is_in_the_question(trap: Trap, key: str) -> None:
+    outer, _, inner = key.partition(".")
+    text = f"${{VAR_{outer}_{inner}}}"
+    whole = outer in ("env", "headers", "oauth")
+    value: object = {inner or "NAME": text} if whole else [text] if outer in LISTS else text
+    trap.put(trap.machine.project, json.dumps({"mcpServers": {"x": {"url": "https://h.example", outer: value}}}))
+    message = trap.look(None, "trust", "--yes")
+    assert f"the values of VAR_{outer}_{inner}" in message
+    if whole:
+        assert text in message
+
+
+def test_what_cannot_be_seen_is_spelled_out(trap: Trap) -> None:
+    hidden = "a\x1b[2Kb\nc\u202ed\u200b"
+    entry = {"command": "sh", "args": ["-c", hidden], "env": {"E\u2066": hidden}}
+    trap.put(trap.machine.project, json.dumps({"mcpServers": {"x": entry}}))
+    message = trap.look(None, "trust", "--yes")
+    assert message.count("a[U+001B][2Kb[U+000A]c[U+202E]d[U+200B]") == 2
+    assert "E[U+2066]=" in message
+    assert "\x1b" not in message.replace("\x1b[?", "")

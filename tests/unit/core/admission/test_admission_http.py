@@ -162,33 +162,34 @@ async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
         assert scene.arrived.locked(), "nothing was done for it"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "kind"),
-    [
-        (*SEARCH, Kind.READ),
-        (*WRITE, Kind.WRITE),
-        ("GET", "/documents/a", Kind.READ),
-        ("DELETE", "/documents", Kind.WRITE),
-        ("PUT", "/documents", None),
-        ("GET", "/livez", None),
-        ("POST", "/api/v1/documents/search", Kind.READ),
-        ("POST", "/api/v1/tools/search", Kind.READ),
-        ("POST", "/api/v1/knowledge/search", Kind.READ),
-        ("POST", "/search_knowledge", Kind.READ),
-        ("POST", "/mcp", Kind.READ),
-        ("PUT", "/api/v1/documents", None),
-        ("GET", "/api/v1/documents", Kind.READ),
-        ("GET", "/api/v1/tenants", Kind.MANAGE),
-        ("GET", "/api/v1/skills/mail/tools", Kind.MANAGE),
-        ("POST", "/api/v1/skills", Kind.MANAGE),
-        ("GET", "/api/v1/skills", Kind.READ),
-        ("POST", "/api/v1/suggestions/7/approve", Kind.MANAGE),
-        ("POST", "/api/v1/skills/search", Kind.READ),
-        ("GET", "/api/v1/sourcesandmore", Kind.READ),
-        # The id of a document may look like a search.
-        ("DELETE", "/api/v1/documents/search", Kind.WRITE),
-        ("DELETE", "/documents/a/search", Kind.WRITE),
-    ],
-)
-def test_one_table_assigns_requests_to_gates(method: str, path: str, kind: Kind | None) -> None:
-    assert kind_of(method, path) is kind
+GATES: list[tuple[str, str, Kind | None]] = [
+    (*SEARCH, Kind.READ),
+    (*WRITE, Kind.WRITE),
+    ("GET", "/documents/a", Kind.READ),
+    ("DELETE", "/documents", Kind.WRITE),
+    ("PUT", "/documents", None),
+    ("GET", "/livez", None),
+    ("POST", "/api/v1/documents/search", Kind.READ),
+    ("POST", "/api/v1/tools/search", Kind.READ),
+    ("POST", "/api/v1/knowledge/search", Kind.READ),
+    ("POST", "/search_knowledge", Kind.READ),
+    ("POST", "/mcp", Kind.READ),
+    ("PUT", "/api/v1/documents", None),
+    ("GET", "/api/v1/documents", Kind.READ),
+    ("GET", "/api/v1/tenants", Kind.MANAGE),
+    ("GET", "/api/v1/skills/mail/tools", Kind.MANAGE),
+    ("POST", "/api/v1/skills", Kind.MANAGE),
+    ("GET", "/api/v1/skills", Kind.READ),
+    ("POST", "/api/v1/suggestions/7/approve", Kind.MANAGE),
+    ("POST", "/api/v1/skills/search", Kind.READ),
+    ("GET", "/api/v1/sourcesandmore", Kind.READ),
+    # The id of a document may look like a search.
+    ("DELETE", "/api/v1/documents/search", Kind.WRITE),
+    ("DELETE", "/documents/a/search", Kind.WRITE),
+]
+
+
+def test_one_table_assigns_requests_to_gates(subtests: pytest.Subtests) -> None:
+    for method, path, kind in GATES:
+        with subtests.test(method=method, path=path, kind=kind):
+            assert kind_of(method, path) is kind

@@ -48,6 +48,29 @@ async def test_the_expected_wait_limits_the_queue() -> None:
     assert gate.enter() is None
 
 
+async def test_a_burst_is_taken_however_slow_the_requests_are() -> None:
+    clock = Clock()
+    gate = Gate(Limits(24, max_queue_seconds=0.5, burst=50), clock)
+    for _ in range(40):
+        tickets = taken(gate, MIN_CONCURRENT)
+        clock.now += 5.0
+        for ticket in tickets:
+            ticket.release()
+    taken(gate, 50)
+    assert (gate.running, gate.waiting) == (MIN_CONCURRENT, 50 - MIN_CONCURRENT)
+    assert gate.enter() is None
+
+
+async def test_the_last_of_a_burst_waits_longer_than_the_queue_alone_allows() -> None:
+    gate = Gate(Limits(1, max_queue_seconds=0.0, burst=2, burst_seconds=30.0))
+    first, second = taken(gate, 2)
+    waiting = asyncio.ensure_future(second.turn())
+    done, _ = await asyncio.wait({waiting}, timeout=0.05)
+    assert not done
+    first.release()
+    await asyncio.wait_for(waiting, 10)
+
+
 async def test_slow_requests_make_the_queue_short_and_quick_ones_make_it_long() -> None:
     clock = Clock()
 
@@ -117,13 +140,3 @@ async def test_more_run_while_some_wait_and_the_event_loop_is_not_late() -> None
     for _ in range(10):
         gate.adapt(PUNCTUAL)
     assert gate.limit == MIN_CONCURRENT
-
-
-async def test_a_gate_reports_for_a_while_that_it_was_full() -> None:
-    clock = Clock()
-    gate = Gate(Limits(1), clock)
-    taken(gate, 1)
-    assert not gate.was_full_within(1000.0)
-    gate.enter()
-    clock.now = 5.0
-    assert (gate.was_full_within(10.0), gate.was_full_within(2.0)) == (True, False)

@@ -47,6 +47,14 @@ async def test_a_repeated_query_is_not_embedded_again() -> None:
     assert cached.model == inner.model
 
 
+async def test_a_group_cannot_tell_what_another_one_has_sent() -> None:
+    inner = HashEmbedder()
+    cached = CachedEmbedder(inner, size=10)
+    for embedder in (cached, cached.within(("red",)), cached.within(("blue",)), cached.within(("red",))):
+        assert ((await embedder.embed_query("read")) == (await cached.embed_query("read"))).all()
+    assert inner.queries_embedded == 3
+
+
 async def test_queries_that_differ_in_one_letter_are_different() -> None:
     inner = HashEmbedder()
     cached = CachedEmbedder(inner, size=10)

@@ -183,3 +183,13 @@ async def test_texts_of_any_length_get_their_vectors_in_their_order(weights: Pat
     assert [int(np.argmax([vector @ one for one in alone])) for vector in vectors] == ([0, 1, 2] * WINDOW)[
         : WINDOW + 2
     ]
+
+
+async def test_a_text_has_one_vector_whatever_is_embedded_with_it(weights: Path) -> None:
+    """Dynamic quantization scales by the whole batch: such a model embeds each text alone."""
+    model = LocalEmbedder(str(weights), threads=1)
+    texts = ["read a file", "x", "create a pull request from a branch, with reviewers and labels", "ls"]
+    together = await model.embed_texts(texts)
+    alone = [(await model.embed_texts([text]))[0] for text in texts]
+    assert np.abs(together - np.array(alone)).max() < 1e-5
+    model.close()

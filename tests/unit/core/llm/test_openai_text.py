@@ -266,7 +266,11 @@ def subclasses(base: type[openai.OpenAIError]) -> set[type[openai.OpenAIError]]:
     return {base}.union(*(subclasses(subclass) for subclass in base.__subclasses__()))
 
 
-@pytest.mark.parametrize("kind", sorted(subclasses(openai.OpenAIError), key=str))
-def test_every_error_of_the_client_is_translated(kind: type[openai.OpenAIError]) -> None:
-    with pytest.raises((Unavailable, Rejected, SetupError), match="text model"), translated():
-        raise kind.__new__(kind)
+def test_every_error_of_the_client_is_translated(subtests: pytest.Subtests) -> None:
+    for kind in sorted(subclasses(openai.OpenAIError), key=str):
+        with (
+            subtests.test(kind=kind),
+            pytest.raises((Unavailable, Rejected, SetupError), match="text model"),
+            translated(),
+        ):
+            raise kind.__new__(kind)

@@ -79,34 +79,34 @@ def test_a_key_of_long_names_is_bounded_and_unique() -> None:
     assert key != item_from_json(long | {"name": "m" * MAX_NAME}).key
 
 
-@pytest.mark.parametrize(
-    ("data", "complaint"),
-    [
-        (None, "must be a JSON object"),
-        ([GOOD], "must be a JSON object"),
-        ("text", "must be a JSON object"),
-        ({"name": "n"}, "server is missing"),
-        ({"server": "s"}, "name is missing"),
-        (GOOD | {"name": ""}, "name is missing"),
-        (GOOD | {"name": None}, "name is missing"),
-        (GOOD | {"name": " \n"}, "name is blank"),
-        (GOOD | {"name": 7}, "name must be text"),
-        (GOOD | {"name": ["n"]}, "name must be text"),
-        (GOOD | {"description": {}}, "description must be text"),
-        (GOOD | {"name": "n" * (MAX_NAME + 1)}, "name is longer than 512"),
-        (GOOD | {"id": "i" * (MAX_NAME + 1)}, "id is longer than 512"),
-        (GOOD | {"kind": "agent"}, "kind must be"),
-        (GOOD | {"kind": None}, "kind must be"),
-        (GOOD | {"kind": ["tool"]}, "kind must be"),
-        (GOOD | {"type": {"a": "tool"}}, "kind must be"),
-        (GOOD | {"input_schema": "{}"}, "input_schema must be a JSON object"),
-        (GOOD | {"annotations": [1]}, "annotations must be a JSON object"),
-        (GOOD | {"output_schema": nested(MAX_DEPTH + 1)}, "nested deeper than"),
-    ],
-)
-def test_an_error_names_the_invalid_field(data: object, complaint: str) -> None:
-    with pytest.raises(InvalidRequest, match=complaint):
-        item_from_json(data)
+INVALID: list[tuple[object, str]] = [
+    (None, "must be a JSON object"),
+    ([GOOD], "must be a JSON object"),
+    ("text", "must be a JSON object"),
+    ({"name": "n"}, "server is missing"),
+    ({"server": "s"}, "name is missing"),
+    (GOOD | {"name": ""}, "name is missing"),
+    (GOOD | {"name": None}, "name is missing"),
+    (GOOD | {"name": " \n"}, "name is blank"),
+    (GOOD | {"name": 7}, "name must be text"),
+    (GOOD | {"name": ["n"]}, "name must be text"),
+    (GOOD | {"description": {}}, "description must be text"),
+    (GOOD | {"name": "n" * (MAX_NAME + 1)}, "name is longer than 512"),
+    (GOOD | {"id": "i" * (MAX_NAME + 1)}, "id is longer than 512"),
+    (GOOD | {"kind": "agent"}, "kind must be"),
+    (GOOD | {"kind": None}, "kind must be"),
+    (GOOD | {"kind": ["tool"]}, "kind must be"),
+    (GOOD | {"type": {"a": "tool"}}, "kind must be"),
+    (GOOD | {"input_schema": "{}"}, "input_schema must be a JSON object"),
+    (GOOD | {"annotations": [1]}, "annotations must be a JSON object"),
+    (GOOD | {"output_schema": nested(MAX_DEPTH + 1)}, "nested deeper than"),
+]
+
+
+def test_an_error_names_the_invalid_field(subtests: pytest.Subtests) -> None:
+    for data, complaint in INVALID:
+        with subtests.test(data=data, complaint=complaint), pytest.raises(InvalidRequest, match=complaint):
+            item_from_json(data)
 
 
 def test_names_and_nesting_may_reach_their_limits() -> None:

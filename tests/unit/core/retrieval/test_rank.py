@@ -12,7 +12,6 @@ from toolscript.core.retrieval.fusion import fuse_scores
 from toolscript.core.retrieval.model import Candidate, Candidates
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.rerank import (
-    CERTAIN,
     PART_NAMES,
     RERANK_DEPTH,
     Features,
@@ -141,12 +140,13 @@ def test_a_ranking_is_in_order_and_its_parts_add_up_to_the_score(
         assert set(parts) <= set(PART_NAMES)
     assert ((ranking.confidence >= 0) & (ranking.confidence <= 1)).all()
     assert (np.diff(ranking.confidence) <= 0).all()
-    best = float(ranking.confidence.max(initial=0.0))
+    assert (np.diff(ranking.probability) <= 0).all()
+    best = float(ranking.probability.max(initial=0.0))
     if ranking.fit is None:
         assert ranking.good_match == (best >= weights.calibration.good_match_threshold)
     else:
         assert not ranking.semantic, "without a scale, cosines do not tell"
-        assert ranking.good_match == (ranking.fit > 0 or best >= CERTAIN)
+        assert ranking.good_match == (ranking.fit > 0)
 
 
 @settings(max_examples=100, deadline=None)
@@ -167,7 +167,16 @@ def test_the_evidence_of_a_candidate_comes_from_fusion_and_reranking() -> None:
     ranking = ranked("delete file", candidates, features=tools(a="delete_file"))
     first, second = evidence_of(ranking, 0), evidence_of(ranking, 1)
     assert first == pytest.approx(
-        {"one": 1, "similarity": 0.8, "word_match": 1, "name": 1, "subject": 1, "lead": MAX_LEAD, "subqueries": 0}
+        {
+            "one": 1,
+            "similarity": 0.8,
+            "word_match": 1,
+            "name": 1,
+            "subject": 1,
+            "lead": MAX_LEAD,
+            "subqueries": 0,
+            "fit": 0,
+        }
     )
     assert (second["lead"], second["word_match"], second["similarity"]) == (-MAX_LEAD, 0.0, 0.4)
 

@@ -1,6 +1,7 @@
 """Whether anything fits: what raises and what lowers it, and what the cosines of a model mean."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,12 @@ from toolscript.core.retrieval.verdict import (
     PROBED_LANGUAGES,
     CosineScale,
     FitEvidence,
+    ServedEvidence,
     WordEvidence,
     fit,
     fit_by_words,
+    served,
+    verdict_of,
 )
 from toolscript.testing import HashEmbedder
 
@@ -191,3 +195,28 @@ def test_a_language_that_was_not_tried_is_known_with_most_others() -> None:
 def test_every_probe_in_another_language_is_for_a_tool_of_the_probes() -> None:
     assert set(FOREIGN_PROBES) == set(PROBED_LANGUAGES)
     assert {tool for probes in FOREIGN_PROBES.values() for tool in probes} <= {name for _, _, name, _ in PROBES}
+
+
+def evidence(fit: float = 2.0, score: float = 5.0, items: int = 200, **more: Any) -> ServedEvidence:
+    return ServedEvidence(fit, score, items, **more)
+
+
+def test_a_good_match_is_on_the_subject_and_stands_out() -> None:
+    assert verdict_of(evidence(), product_missing=False) > 0
+    assert verdict_of(evidence(fit=-1.0), product_missing=False) < 0, "the subject is another one"
+    assert verdict_of(evidence(score=1.0), product_missing=False) < 0, "nothing stands out"
+
+
+@pytest.mark.parametrize("against", [{"differs": True}, {"verb_missing": True}, {"score": 4.0}, {"fit": 1.0}])
+def test_what_speaks_against_an_answer_lowers_the_logit(against: dict[str, Any]) -> None:
+    assert served(evidence(**against)) < served(evidence())
+
+
+def test_a_product_that_nobody_has_is_no_good_match() -> None:
+    assert (
+        verdict_of(evidence(score=8.0), product_missing=False) > 0 > verdict_of(evidence(), product_missing=True)
+    )
+
+
+def test_among_few_items_nothing_has_to_stand_out_as_far() -> None:
+    assert served(evidence(items=4)) > served(evidence(items=50)) == served(evidence(items=5_000))

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from tests.doubles import MemorySpans, MemoryTokenVerifier
 from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.health import Health, PartHealth
 from toolscript.core.web.auth import authenticator_of
@@ -26,9 +27,8 @@ from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentService
 from toolscript.server.app import create_app
 from toolscript.testing import HashEmbedder
-from toolscript.testing.auth import MemoryRequestBudget, MemoryTokenVerifier
+from toolscript.testing.auth import MemoryRequestBudget
 from toolscript.testing.documents import MemoryTenants
-from toolscript.testing.retrieval import MemorySpans
 
 ACME = Principal(Tenant("acme"))
 OTHER = Principal(Tenant("other"))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import commands
-from tests.repo.test_generated import RUN, SLOW_TO_IMPORT
+from tests.repo.test_start import RUN, SLOW_TO_IMPORT
 from tests.unit.documents.http.builders import Parts, app_of
 from tests.unit.documents.http.serving import on_a_thread
 from toolscript.cli.documents import snippet_text

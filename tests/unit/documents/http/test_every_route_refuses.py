@@ -90,8 +90,8 @@ async def test_every_route_refuses_every_kind_of_bad_request_and_reveals_nothing
     app: Any, parts: Parts, operations: list[Operation]
 ) -> None:
     for (kind, credentials), operation in itertools.product(BAD_REQUESTS.items(), operations):
-        for sent in (credentials, replace(credentials, headers=[*credentials.headers, *DEBUG])):
-            require_refusal(await send(app, operation, sent), SECRET, f"{kind}: {operation}")
+        sent = replace(credentials, headers=[*credentials.headers, *DEBUG])
+        require_refusal(await send(app, operation, sent), SECRET, f"{kind}: {operation}")
     stored = await parts.service.document(Principal(Tenant("acme")), "doc-1")
     assert (stored.text, parts.searched) == (SECRET, [])
 

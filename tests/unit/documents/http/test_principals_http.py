@@ -10,6 +10,7 @@ import pytest
 from fastapi import APIRouter, Body, Depends, FastAPI
 from fastapi.responses import StreamingResponse
 
+from tests.doubles import MemoryTokenVerifier
 from tests.support.bad_tokens import Issuer, Shown, an_issuer, bad_requests
 from toolscript.core.auth.keys import KeyFile, KeyRing
 from toolscript.core.auth.model import UNLIMITED, Plan, Principal, Scope, Tenant, TokenVerifier
@@ -17,7 +18,7 @@ from toolscript.core.auth.tokens import JwtVerifier, TokenRules
 from toolscript.core.errors import PlanExceeded, Unavailable
 from toolscript.core.web.auth import CurrentPrincipal, authenticator_of, require_principal
 from toolscript.core.web.errors import install_error_handlers
-from toolscript.testing import MemoryRequestBudget, MemoryTokenVerifier
+from toolscript.testing import MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

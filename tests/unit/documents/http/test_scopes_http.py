@@ -5,12 +5,13 @@ from dataclasses import replace
 import httpx2
 import pytest
 
+from tests.doubles import MemoryTokenVerifier
 from tests.unit.documents.http.builders import Parts, app_of
 from tests.unit.documents.http.operations import Operation, deletes, require_principal
 from toolscript.core.auth.model import Principal, Tenant
 from toolscript.core.web.auth import authenticator_of
 from toolscript.documents.model.document import Document
-from toolscript.testing import MemoryRequestBudget, MemoryTokenVerifier
+from toolscript.testing import MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("DOC-004", "KN-005")
 

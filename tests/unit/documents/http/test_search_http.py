@@ -119,52 +119,53 @@ async def test_no_search_finds_documents_of_another_tenant(every_api: Client, ev
         assert (await other.search(cursor="*"))["total"] == 0
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({}, 400),
-        ({"query": " \n"}, 400),
-        ({"query": None, "filters": {"must": []}}, 400),
-        ({"query": 7}, 422),
-        ({"query": "x" * 2001}, 422),
-        ({"query": "x", "misspelt": 1}, 422),
-        ({"query": "x", "top_k": 0}, 422),
-        ({"query": "x", "top_k": 201}, 422),
-        ({"query": "x", "top_k": "5"}, 422),
-        ({"query": "x", "top_k": True}, 422),
-        ({"query": "x", "top_k": 1.5}, 422),
-        ({"query": "x", "offset": -1}, 422),
-        ({"query": "x", "offset": 1001}, 422),
-        ({"query": "x", "offset": 1, "cursor": "*"}, 422),
-        ({"query": "x", "cursor": "made up"}, 422),
-        ({"query": "x", "search_type": "psychic"}, 422),
-        ({"query": "x", "fusion": "borda"}, 422),
-        ({"query": "x", "fusion": "rrf", "search_type": "semantic"}, 422),
-        ({"query": "x", "include_snippets": "yes"}, 422),
-        ({"query": "x", "include_snippets": 1}, 422),
-        ({"query": "x", "snippet_max_chars": 0}, 422),
-        ({"query": "x", "metadata_fields": "title"}, 422),
-        ({"query": "x", "metadata_fields": [1]}, 422),
-        ({"query": "x", "metadata_fields": ["x"] * 101}, 422),
-        ({"query": "x", "rerank": "yes"}, 422),
-        ({"query": "x", "filters": []}, 422),
-        ({"query": "x", "filters": {"all": []}}, 422),
-        ({"query": "x", "filters": {"must": [{"field": "a", "op": "like", "value": 1}]}}, 422),
-        ({"query": "x", "filters": {"must": [{"field": "", "op": "eq", "value": 1}]}}, 422),
-        ({"query": "x", "filters": {"must": [{"field": "a", "op": "in", "value": 1}]}}, 422),
-        ({"query": "x", "filters": {"must": [{"field": "a", "op": "lt", "value": "soon"}]}}, 422),
-        ({"query": "x", "filters": {"must": [{"field": "a", "op": "eq", "value": {}}]}}, 422),
-        ({"query": "x", "filters": {"must": [{"field": "a", "op": "eq", "value": 1, "boost": 2}]}}, 422),
-        ([], 422),
-    ],
-)
+INVALID: list[tuple[object, int]] = [
+    ({}, 400),
+    ({"query": " \n"}, 400),
+    ({"query": None, "filters": {"must": []}}, 400),
+    ({"query": 7}, 422),
+    ({"query": "x" * 2001}, 422),
+    ({"query": "x", "misspelt": 1}, 422),
+    ({"query": "x", "top_k": 0}, 422),
+    ({"query": "x", "top_k": 201}, 422),
+    ({"query": "x", "top_k": "5"}, 422),
+    ({"query": "x", "top_k": True}, 422),
+    ({"query": "x", "top_k": 1.5}, 422),
+    ({"query": "x", "offset": -1}, 422),
+    ({"query": "x", "offset": 1001}, 422),
+    ({"query": "x", "offset": 1, "cursor": "*"}, 422),
+    ({"query": "x", "cursor": "made up"}, 422),
+    ({"query": "x", "search_type": "psychic"}, 422),
+    ({"query": "x", "fusion": "borda"}, 422),
+    ({"query": "x", "fusion": "rrf", "search_type": "semantic"}, 422),
+    ({"query": "x", "include_snippets": "yes"}, 422),
+    ({"query": "x", "include_snippets": 1}, 422),
+    ({"query": "x", "snippet_max_chars": 0}, 422),
+    ({"query": "x", "metadata_fields": "title"}, 422),
+    ({"query": "x", "metadata_fields": [1]}, 422),
+    ({"query": "x", "metadata_fields": ["x"] * 101}, 422),
+    ({"query": "x", "rerank": "yes"}, 422),
+    ({"query": "x", "filters": []}, 422),
+    ({"query": "x", "filters": {"all": []}}, 422),
+    ({"query": "x", "filters": {"must": [{"field": "a", "op": "like", "value": 1}]}}, 422),
+    ({"query": "x", "filters": {"must": [{"field": "", "op": "eq", "value": 1}]}}, 422),
+    ({"query": "x", "filters": {"must": [{"field": "a", "op": "in", "value": 1}]}}, 422),
+    ({"query": "x", "filters": {"must": [{"field": "a", "op": "lt", "value": "soon"}]}}, 422),
+    ({"query": "x", "filters": {"must": [{"field": "a", "op": "eq", "value": {}}]}}, 422),
+    ({"query": "x", "filters": {"must": [{"field": "a", "op": "eq", "value": 1, "boost": 2}]}}, 422),
+    ([], 422),
+]
+
+
 async def test_an_invalid_request_gets_the_common_error_format(
-    api: Client, parts: Parts, body: object, status: int
+    api: Client, parts: Parts, subtests: pytest.Subtests
 ) -> None:
-    error = (await api.ask("POST", "/search", status, body)).json()["error"]
-    assert error.keys() == {"code", "message", "details"}
-    assert error["code"] == "VALIDATION_ERROR"
-    assert parts.searched == []
+    for body, status in INVALID:
+        with subtests.test(body=body, status=status):
+            error = (await api.ask("POST", "/search", status, body)).json()["error"]
+            assert error.keys() == {"code", "message", "details"}
+            assert error["code"] == "VALIDATION_ERROR"
+            assert parts.searched == []
 
 
 async def test_5_0_is_a_whole_number_in_json(api: Client, parts: Parts) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.doubles import MemorySpans
 from tests.unit.documents.search.builders import ACME, CARD, OTHER, Corpus, document, long_text
 from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.errors import BlankQuery, EmbedderUnavailable, IndexUnavailable, InvalidRequest, PlanExceeded
@@ -18,7 +19,7 @@ from toolscript.documents.model.query import DocumentQuery, Rerank
 from toolscript.documents.ports import TenantDocuments
 from toolscript.documents.qdrant.collection import QdrantDocuments
 from toolscript.documents.search import DocumentSearch
-from toolscript.testing import HashEmbedder, MemoryDocuments, MemorySpans
+from toolscript.testing import HashEmbedder, MemoryDocuments
 
 EVERY_KIND: list[dict[str, Any]] = [
     {"search_type": SearchType.SEMANTIC},

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.support.audit_entries import by_me
 from tests.unit.documents.query_log_builders import search
 from tests.unit.documents.tenants_http.filled import Engines, Tenants, documents
 from toolscript.core.auth.budget import PostgresRequestBudget
@@ -64,6 +65,7 @@ def test_a_second_erasure_is_harmless_and_reports_no_data(filled: Tenants) -> No
     assert "and all records of tenant ann" in stdout
     stdout, _ = filled("erase", "ann", "--yes")
     assert stdout == "tenant ann had no data\n"
+    assert by_me(filled.installation.environment, "tenant.erase") == [("tenant.erase", 40)]
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", ""])

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Installation, fresh_database
 from tests.e2e import commands
+from tests.support.audit_entries import by_me
 from tests.support.clusters import Cluster, fresh_cluster
 from tests.unit.documents.tenants_http.filled import Engines, Tenants, documents
 from toolscript.core.auth.model import Tenant
@@ -55,7 +56,7 @@ def test_a_tenant_is_moved_by_the_second_run_if_the_first_is_killed(tenants: Ten
     rows = {row["name"]: row for row in tenants.json("list")["results"]}
     assert rows["big"]["document_count"] == MANY
     assert rows["big"]["chunk_count"] == moved["chunks"]
-    assert {name: row["own_shard"] for name, row in rows.items()} == {"big": True, "small": False}
+    assert {name: row["has_own_shard"] for name, row in rows.items()} == {"big": True, "small": False}
     path = tmp_path / "big.jsonl"
     assert tenants.json("export", "big", "--out", str(path))["documents"] == MANY
     assert {json.loads(line)["id"] for line in path.read_bytes().splitlines()} == {
@@ -72,6 +73,8 @@ def test_a_tenant_with_its_own_shard_is_erased_shard_and_all(tenants: Tenants) -
     assert tenants.on_engines(_keys) == {"shared_0"}
     assert [(row["name"], row["document_count"]) for row in tenants.json("list")["results"]] == [("small", 5)]
     assert "tenant big had no data" in tenants("erase", "big", "--yes")[0]
+    entries = by_me(tenants.installation.environment, "tenant.move", "tenant.erase")
+    assert entries == [("tenant.move", 1), ("tenant.erase", MANY)]
 
 
 def test_an_unknown_tenant_is_not_moved(tenants: Tenants) -> None:

@@ -1,14 +1,13 @@
-"""Installing again: an edited file is not lost, and launchd gets no agent that it has already."""
+"""Installing again: an edited file is kept, and launchd gets no agent that it has already."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from toolscript.core.errors import SetupError
+from toolscript.core.errors import NotFound, SetupError
 from toolscript.gateway import autostart
 from toolscript.gateway.autostart_files import Launch
-from toolscript.gateway.undo_journal import UndoJournal
 
 
 @pytest.fixture
@@ -44,16 +43,22 @@ def test_an_agent_that_is_loaded_is_stopped_before_it_is_started(
     assert [call[1] for call in calls] == ["bootout", "bootstrap"]
 
 
-def test_an_edited_file_is_not_replaced_and_its_record_stays(plan: autostart.AutostartPlan) -> None:
+def test_an_edited_file_is_kept_beside_the_new_one_and_both_go(plan: autostart.AutostartPlan) -> None:
     autostart.install(flags={})
     ours = plan.path.read_text()
     plan.path.write_text(f"{ours}<!-- mine -->")
-    with pytest.raises(SetupError, match="was changed since"):
-        autostart.install(flags={})
-    assert plan.path.read_text().endswith("<!-- mine -->")
-    plan.path.unlink()
     autostart.install(flags={})
     assert plan.path.read_text() == ours
-    assert autostart.uninstall(flags={}).kept == ()
-    assert not plan.path.exists()
-    assert UndoJournal(plan.path.parents[2] / ".toolscript").names() == []
+    assert plan.backup.read_text().endswith("<!-- mine -->")
+    autostart.uninstall(flags={})
+    assert [*plan.path.parent.iterdir()] == []
+    with pytest.raises(NotFound):
+        autostart.uninstall(flags={})
+
+
+def test_a_file_of_someone_else_stays(plan: autostart.AutostartPlan) -> None:
+    plan.path.parent.mkdir(parents=True)
+    plan.path.write_text("<plist/>")
+    with pytest.raises(SetupError, match="is not ours"):
+        autostart.install(flags={})
+    assert plan.path.read_text() == "<plist/>"

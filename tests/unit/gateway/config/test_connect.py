@@ -21,9 +21,14 @@ from toolscript.gateway.config.connect import (
 pytestmark = pytest.mark.requirement("TS-001")
 
 US = {"command": "toolscript", "args": ["mcp"]}
+# What makes these clients show our tools in their first request.
+SHOWN: dict[str, dict[str, object]] = {
+    "claude-code": {"alwaysLoad": True},
+    "codex": {"required": True, "omit_tools_from": ["deferred"]},
+}
 JSON_FILES = {
     "claude-desktop": (".config/Claude/claude_desktop_config.json", "mcpServers", US),
-    "claude-code": (".claude.json", "mcpServers", US),
+    "claude-code": (".claude.json", "mcpServers", US | SHOWN["claude-code"]),
     "cursor": (".cursor/mcp.json", "mcpServers", US),
     "vscode": (".config/Code/User/mcp.json", "servers", {"type": "stdio"} | US),
 }
@@ -59,7 +64,8 @@ def test_our_table_is_added_to_codex(tmp_path: Path) -> None:
     path = write(installed("codex", tmp_path), '# mine\nmodel = "o5"\n[mcp_servers.a]\ncommand = "x"')
     apply_connect(connect("codex", tmp_path))
     assert path.read_text().startswith('# mine\nmodel = "o5"\n[mcp_servers.a]\ncommand = "x"\n')
-    assert tomllib.loads(path.read_text())["mcp_servers"] == {"a": {"command": "x"}, "toolscript": US}
+    servers = tomllib.loads(path.read_text())["mcp_servers"]
+    assert servers == {"a": {"command": "x"}, "toolscript": US | SHOWN["codex"]}
 
 
 @pytest.mark.parametrize("client", ALL_FILES)
@@ -146,6 +152,18 @@ def test_a_file_that_changed_since_the_plan_is_not_overwritten(tmp_path: Path) -
     assert path.read_text() == '{"a": 1}'
 
 
+@pytest.mark.parametrize("client", ["claude-code", "codex"])
+def test_an_earlier_entry_without_what_shows_our_tools_stays(tmp_path: Path, client: str) -> None:
+    path = installed(client, tmp_path)
+    table = '[mcp_servers.toolscript]\ncommand = "toolscript"\nargs = ["mcp"]\n'
+    before = table if client == "codex" else json.dumps({"mcpServers": {"toolscript": US}})
+    path.write_text(before)
+    plan = connect(client, tmp_path)
+    assert plan.change is Change.SAME
+    apply_connect(plan)
+    assert path.read_text() == before
+
+
 def test_the_file_keeps_its_permissions_and_the_backup_is_private(tmp_path: Path) -> None:
     path = write(installed("cursor", tmp_path), "{}")
     path.chmod(0o640)
@@ -186,6 +204,7 @@ def test_a_client_with_http_gets_the_address_and_the_token_of_a_gateway(tmp_path
         "type": "http",
         "url": "http://127.0.0.1:7355/mcp",
         "headers": {"Authorization": "Bearer the-token"},
+        **SHOWN.get(client, {}),
     }
     assert plan().change is Change.SAME
     assert connect(client, tmp_path).change is Change.CONFLICT
@@ -214,6 +233,8 @@ def test_a_client_with_its_own_tool_search_gets_all_tools_and_undo_takes_that_ba
     content = tomllib.loads(path.read_text()) if client == "codex" else json.loads(path.read_text())
     [servers] = [section for section in content.values() if isinstance(section, dict)]
     assert servers["toolscript"]["args"] == ["mcp", "--direct"]
+    # Its own search is to find all tools, which would fill its context.
+    assert not {"alwaysLoad", "omit_tools_from"} & servers["toolscript"].keys()
     assert connect_directly(client, tmp_path).change is Change.SAME
     apply_connect(disconnect(client, tmp_path))
     assert path.read_text() == before

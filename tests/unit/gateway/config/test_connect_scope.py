@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.gateway.config.builders import NODE, write
-from toolscript.core.errors import ConfigInvalid, NotFound
+from toolscript.core.errors import ConfigInvalid
 from toolscript.gateway import client_configs, program
 from toolscript.gateway.config.connect import Change, Running, Scope, apply_connect, connect_client
 
@@ -76,12 +76,12 @@ def test_undo_names_the_scope_in_which_the_client_is_connected(home: Path) -> No
     assert "--undo --scope project" in caught.value.hint
 
 
-def test_a_client_without_config_in_projects_and_a_project_without_its_folder_are_told(home: Path) -> None:
+def test_a_client_without_config_in_projects_is_told_and_a_project_gets_the_folder_of_a_client(home: Path) -> None:
     with pytest.raises(ConfigInvalid, match="Claude Desktop has no config of a project"):
         client_configs.connect("claude-desktop", undo=False, write=True, scope=Scope.PROJECT)
-    with pytest.raises(NotFound) as caught:
-        client_configs.connect("cursor", undo=False, write=True, scope=Scope.PROJECT)
-    assert f"create the folder {home / 'project' / '.cursor'}" in caught.value.hint
+    plan = client_configs.connect("cursor", undo=False, write=True, scope=Scope.PROJECT)
+    assert plan.path == home / "project" / ".cursor" / "mcp.json"
+    assert plan.path.is_file()
 
 
 @pytest.mark.parametrize("client", ["claude-code", "cursor"])

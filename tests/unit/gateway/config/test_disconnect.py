@@ -100,7 +100,7 @@ def test_a_comment_at_the_end_stays(tmp_path: Path) -> None:
     path = connected(tmp_path, "cursor", "{}")
     write(path, path.read_text() + "\n// theirs")
     disconnect(tmp_path, "cursor")
-    assert path.read_text() == '{\n  "mcpServers": {\n  }\n}\n// theirs'
+    assert path.read_text() == "{}\n// theirs"
 
 
 @pytest.mark.parametrize(

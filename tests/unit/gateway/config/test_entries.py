@@ -52,50 +52,51 @@ def test_the_type_is_as_given_or_else_inferred(
     assert only(read(tmp_path, {"a": raw})).transport is transport
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        ({"command": "node", "url": "http://h"}, "both a command and a url"),
-        ({}, "neither a command nor a url"),
-        ({"command": "", "url": ""}, "neither a command nor a url"),
-        ({"command": None}, "neither a command nor a url"),
-        ({"command": "node", "type": "ws"}, "type that is unknown"),
-        ({"command": "node", "type": "http"}, "type http and has a command"),
-        ({"url": "http://h", "type": "stdio"}, "type stdio and has a url"),
-        ({"command": ["npx", "x"]}, "command is not text"),
-        ({"command": "node", "args": "-y x"}, "args is not a list"),
-        ({"command": "node", "args": [["x"]]}, "args[0] is not text"),
-        ({"command": "node", "env": ["A=1"]}, "env is not an object"),
-        ({"command": "node", "env": {"A": None}}, "env.A is not text"),
-        ({"command": "node", "env": {"A=B": "1"}}, "name that cannot be sent"),
-        ({"command": "node", "env": {"A": "x\0y"}}, "env.A has a character that cannot be sent"),
-        ({"command": "node", "args": ["\ud800"]}, "args[0] has a character that cannot be sent"),
-        ({"url": "ftp://h/x"}, "not the address of a server"),
-        ({"url": "h/x"}, "not the address of a server"),
-        ({"url": "http://"}, "not the address of a server"),
-        ({"url": "http://h:port/"}, "not the address of a server"),
-        ({"url": "http://[oops/"}, "not the address of a server"),
-        ({"url": "http://h/a b"}, "not the address of a server"),
-        ({"url": "http://h", "headers": {"X": "a\nY: b"}}, "line break"),
-        ({"url": "http://h", "headers": {"X Y": "a"}}, "name that cannot be sent"),
-        ({"command": "node", "includeTools": "read"}, "includeTools is not a list"),
-        ({"command": "node", "excludeTools": [1]}, "excludeTools is not a list of texts"),
-        ({"command": "node", "callTimeout": 0}, "callTimeout is not a time"),
-        ({"command": "node", "callTimeout": "30"}, "callTimeout is not a time"),
-        ({"command": "node", "startupTimeout": True}, "startupTimeout is not a time"),
-        ({"command": "node", "startupTimeout": 1e9}, "startupTimeout is not a time"),
-        ({"command": "node", "disabled": "true"}, "disabled is neither true nor false"),
-        ("node", "is not an object"),
-        (None, "is not an object"),
-    ],
-)
-def test_an_invalid_server_is_excluded_and_the_others_stay(tmp_path: Path, raw: object, message: str) -> None:
-    config = read(tmp_path, {"bad": raw, "good": {"command": "node"}})
-    assert [server.name for server in config.servers] == ["good"]
-    [problem] = config.problems
-    assert (problem.server, problem.file) == ("bad", tmp_path / ".toolscript.json")
-    assert message in problem.message
-    assert problem.fix
+INVALID: list[tuple[object, str]] = [
+    ({"command": "node", "url": "http://h"}, "both a command and a url"),
+    ({}, "neither a command nor a url"),
+    ({"command": "", "url": ""}, "neither a command nor a url"),
+    ({"command": None}, "neither a command nor a url"),
+    ({"command": "node", "type": "ws"}, "type that is unknown"),
+    ({"command": "node", "type": "http"}, "type http and has a command"),
+    ({"url": "http://h", "type": "stdio"}, "type stdio and has a url"),
+    ({"command": ["npx", "x"]}, "command is not text"),
+    ({"command": "node", "args": "-y x"}, "args is not a list"),
+    ({"command": "node", "args": [["x"]]}, "args[0] is not text"),
+    ({"command": "node", "env": ["A=1"]}, "env is not an object"),
+    ({"command": "node", "env": {"A": None}}, "env.A is not text"),
+    ({"command": "node", "env": {"A=B": "1"}}, "name that cannot be sent"),
+    ({"command": "node", "env": {"A": "x\0y"}}, "env.A has a character that cannot be sent"),
+    ({"command": "node", "args": ["\ud800"]}, "args[0] has a character that cannot be sent"),
+    ({"url": "ftp://h/x"}, "not the address of a server"),
+    ({"url": "h/x"}, "not the address of a server"),
+    ({"url": "http://"}, "not the address of a server"),
+    ({"url": "http://h:port/"}, "not the address of a server"),
+    ({"url": "http://[oops/"}, "not the address of a server"),
+    ({"url": "http://h/a b"}, "not the address of a server"),
+    ({"url": "http://h", "headers": {"X": "a\nY: b"}}, "line break"),
+    ({"url": "http://h", "headers": {"X Y": "a"}}, "name that cannot be sent"),
+    ({"command": "node", "includeTools": "read"}, "includeTools is not a list"),
+    ({"command": "node", "excludeTools": [1]}, "excludeTools is not a list of texts"),
+    ({"command": "node", "callTimeout": 0}, "callTimeout is not a time"),
+    ({"command": "node", "callTimeout": "30"}, "callTimeout is not a time"),
+    ({"command": "node", "startupTimeout": True}, "startupTimeout is not a time"),
+    ({"command": "node", "startupTimeout": 1e9}, "startupTimeout is not a time"),
+    ({"command": "node", "disabled": "true"}, "disabled is neither true nor false"),
+    ("node", "is not an object"),
+    (None, "is not an object"),
+]
+
+
+def test_an_invalid_server_is_excluded_and_the_others_stay(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for raw, message in INVALID:
+        with subtests.test(raw=raw, message=message):
+            config = read(tmp_path, {"bad": raw, "good": {"command": "node"}})
+            assert [server.name for server in config.servers] == ["good"]
+            [problem] = config.problems
+            assert (problem.server, problem.file) == ("bad", tmp_path / ".toolscript.json")
+            assert message in problem.message
+            assert problem.fix
 
 
 def test_a_variable_that_is_not_set_names_itself_the_server_and_the_file(tmp_path: Path) -> None:

@@ -108,12 +108,12 @@ def test_the_file_before_is_kept_beside_it(tmp_path: Path, target: Path) -> None
     write(target, text)
     apply_import(plan_import(found(tmp_path, {"a": NODE}), target))
     assert backup_of(target).read_text() == text
-    assert backup_of(target).name == ".toolscript.json.bak"
+    assert backup_of(target).name == ".toolscript.json.toolscript-backup"
 
 
-def test_without_a_file_before_there_is_no_backup(tmp_path: Path, target: Path) -> None:
+def test_without_a_file_before_the_backup_is_empty(tmp_path: Path, target: Path) -> None:
     apply_import(plan_import(found(tmp_path, {"a": NODE}), target))
-    assert not backup_of(target).exists()
+    assert backup_of(target).read_text() == ""
 
 
 def test_only_the_owner_can_read_a_file_with_secrets(tmp_path: Path, target: Path) -> None:
@@ -127,7 +127,7 @@ def test_nothing_else_is_left_in_the_folder(tmp_path: Path, target: Path) -> Non
     servers = found(tmp_path, {"a": NODE})
     before = {path: path.read_bytes() for path in target.parent.iterdir()}
     apply_import(plan_import(servers, target))
-    assert set(target.parent.iterdir()) - {target} == set(before)
+    assert set(target.parent.iterdir()) - {target, backup_of(target)} == set(before)
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
@@ -268,3 +268,10 @@ def test_any_servers_are_imported_once_each_and_the_second_time_nothing_is_new(
     if written:
         assert [server.name for server in read_config([target], {}).servers] == sorted(written)
     assert {server.action for server in plan_import(source, target).servers} <= {"same"}
+
+
+def test_another_program_that_is_called_toolscript_is_marked(tmp_path: Path, target: Path) -> None:
+    servers = {"toolscript": {"command": "sh", "args": ["-c", "evil"]}, "Toolscript ": NODE, "a": NODE}
+    rows = preview_rows(plan_import(found(tmp_path, servers), target))
+    marked = [row.server for row in rows if "it is not Toolscript, only called so" in row.action]
+    assert marked == ["toolscript", "Toolscript"]

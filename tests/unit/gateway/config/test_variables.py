@@ -16,35 +16,36 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 PLAIN = st.text(alphabet=st.characters(exclude_characters="${}", exclude_categories=["Cs"]))
 
 
-@pytest.mark.parametrize(
-    ("text", "filled"),
-    [
-        ("${A}", "alpha"),
-        ("<${A}-${B}>", "<alpha-beta>"),
-        ("${env:A}", "alpha"),
-        ("${A:-x}", "alpha"),
-        ("${NO:-x}", "x"),
-        ("${NO:-}", ""),
-        ("${EMPTY}", ""),
-        ("${EMPTY:-x}", "x"),
-        ("${env:NO:-x}", "x"),
-        ("${NO:-${B}}", "beta"),
-        ("${NO:-${NEITHER:-z}}/end", "z/end"),
-        ("${A:-${NO}}", "alpha"),
-        ('${NO:-{"a": {}}}', '{"a": {}}'),
-        ('${A:-{"a": {}}}!', "alpha!"),
-        ("$A $ {A} $", "$A $ {A} $"),
-        ("$${A}", "${A}"),
-        ("a$${A}${A}", "a${A}alpha"),
-        ("${NO:-$${A}}", "${A}"),
-        ("${TRAP}", "${A} $${A} }"),
-        ("${workspaceFolder}/x", "/p/app/x"),
-        ("${workspaceFolderBasename}", "app"),
-        ("${userHome}${/}x${pathSeparator}", "/h/x/"),
-    ],
-)
-def test_variables_are_filled_in(text: str, filled: str) -> None:
-    assert fill(text, HERE) == (filled, [])
+FILLED: list[tuple[str, str]] = [
+    ("${A}", "alpha"),
+    ("<${A}-${B}>", "<alpha-beta>"),
+    ("${env:A}", "alpha"),
+    ("${A:-x}", "alpha"),
+    ("${NO:-x}", "x"),
+    ("${NO:-}", ""),
+    ("${EMPTY}", ""),
+    ("${EMPTY:-x}", "x"),
+    ("${env:NO:-x}", "x"),
+    ("${NO:-${B}}", "beta"),
+    ("${NO:-${NEITHER:-z}}/end", "z/end"),
+    ("${A:-${NO}}", "alpha"),
+    ('${NO:-{"a": {}}}', '{"a": {}}'),
+    ('${A:-{"a": {}}}!', "alpha!"),
+    ("$A $ {A} $", "$A $ {A} $"),
+    ("$${A}", "${A}"),
+    ("a$${A}${A}", "a${A}alpha"),
+    ("${NO:-$${A}}", "${A}"),
+    ("${TRAP}", "${A} $${A} }"),
+    ("${workspaceFolder}/x", "/p/app/x"),
+    ("${workspaceFolderBasename}", "app"),
+    ("${userHome}${/}x${pathSeparator}", "/h/x/"),
+]
+
+
+def test_variables_are_filled_in(subtests: pytest.Subtests) -> None:
+    for text, filled in FILLED:
+        with subtests.test(text=text, filled=filled):
+            assert fill(text, HERE) == (filled, [])
 
 
 def test_a_variable_that_is_not_set_is_named_with_a_way_to_set_it() -> None:

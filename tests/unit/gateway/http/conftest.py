@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from starlette.applications import Starlette
 
+from tests.doubles import MemoryActivity
 from tests.unit.gateway.runtime.builders import FILES, MAIL, World, open_world, tool
 from tests.unit.gateway.runtime.serving import open_app
 from toolscript.core.errors import ServerRejected, ServerUnavailable
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.gateway.activity import Action, Ending, Entry, Outcome
-from toolscript.testing import MemoryActivity
 
 
 def answered(_server: str, name: str, arguments: JsonObject) -> CallResult:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
+from tests.doubles import MemoryActivity
 from tests.unit.gateway.http.conftest import furnished_world
 from tests.unit.gateway.http.requests import ask
 from tests.unit.gateway.runtime.serving import client_of, open_app, serving
@@ -13,7 +14,6 @@ from toolscript.gateway.activity import ActivityFilter
 from toolscript.gateway.callers import CLIENT_HEADER, client_is
 from toolscript.gateway.model import LocalQuery
 from toolscript.gateway.recording import RecordedGateway
-from toolscript.testing import MemoryActivity
 
 pytestmark = pytest.mark.requirement("GW-005", "AP-001")
 

@@ -16,7 +16,6 @@ from tests.unit.gateway.runtime.serving import open_app
 from toolscript.gateway.approvals import Decision, Review, Status
 from toolscript.gateway.model import DEFAULT_LIMIT
 from toolscript.gateway.openapi import openapi_document
-from toolscript.gateway.relay_paths import ENTRIES_PATH, LISTED_TOOLS_PATH, REQUESTS_PATH, WATCH_PATH
 
 pytestmark = pytest.mark.requirement("TS-008")
 
@@ -180,15 +179,11 @@ async def test_the_document_is_served_with_the_gateways_defaults() -> None:
     assert (fields["limit"]["default"], fields["threshold"]["default"]) == (DEFAULT_LIMIT, 0.5)
 
 
-# Between `toolscript mcp` and its gateway.
-OF_TOOLSCRIPT_MCP = (REQUESTS_PATH, ENTRIES_PATH, WATCH_PATH, LISTED_TOOLS_PATH)
-
-
 async def test_every_route_but_the_document_is_described(app: Starlette) -> None:
     routes = {
         (method, re.sub(r":\w+}", "}", route.path).replace("{tool}", "{tool_id}"))
         for route in app.routes
-        if isinstance(route, Route) and not route.path.startswith(OF_TOOLSCRIPT_MCP)
+        if isinstance(route, Route)
         for method in (route.methods or set()) - {"HEAD"}
     }
     assert routes - {("GET", "/openapi.json")} == OPERATIONS.keys()

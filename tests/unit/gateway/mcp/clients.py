@@ -8,7 +8,7 @@ from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
 from toolscript.gateway.mcp.tools import create_mcp_server
-from toolscript.gateway.model import Gateway
+from toolscript.gateway.model import McpGateway
 
 MODERN = "2026-07-28"
 LEGACY = "legacy"
@@ -16,12 +16,12 @@ MODES = (MODERN, LEGACY)
 
 
 @asynccontextmanager
-async def connected(gateway: Gateway, mode: str = MODERN) -> AsyncIterator[Client]:
+async def connected(gateway: McpGateway, mode: str = MODERN) -> AsyncIterator[Client]:
     async with Client(create_mcp_server(gateway, "1.2.3"), mode=mode) as client:
         yield client
 
 
-async def call(gateway: Gateway, name: str, arguments: dict[str, Any], mode: str = MODERN) -> CallToolResult:
+async def call(gateway: McpGateway, name: str, arguments: dict[str, Any], mode: str = MODERN) -> CallToolResult:
     async with connected(gateway, mode) as client:
         return await client.call_tool(name, arguments)
 

@@ -53,7 +53,7 @@ _NOT_TOOLS = _each(
     ),
 )
 
-# At /mcp/{server}, which proxies the server.
+# At /mcp/{server}, which has the server's own names.
 THROUGH_THE_GATEWAY: dict[str, str] = {**_TASKS}
 
 # At /mcp/all, which lists its tools as server__tool.
@@ -61,12 +61,6 @@ ALL_TOOLS: dict[str, str] = {
     **_TASKS,
     "json-schema-2020-12": "looks for a tool in the list by its bare name, which only calls accept",
 }
-# The suite's own test server asks in this way only where its client speaks the older version.
-ALL_TOOLS_2025: dict[str, str] = dict.fromkeys(
-    ("tools-call-sampling", "tools-call-elicitation"),
-    "the gateway speaks 2026-07-28 with a server that does, in which a server sends no requests",
-)
-
 # At /mcp, with the suite's server as the only one behind it.
 JOINT_ENDPOINT: dict[str, str] = {
     **_TASKS,

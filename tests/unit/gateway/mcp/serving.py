@@ -11,11 +11,11 @@ from starlette.routing import BaseRoute, Route
 
 from toolscript.core.mcp.endpoint import mcp_asgi
 from toolscript.gateway.mcp.tools import create_mcp_server
-from toolscript.gateway.model import Gateway
+from toolscript.gateway.model import McpGateway
 
 
 @asynccontextmanager
-async def serve_gateway(gateway: Gateway) -> AsyncIterator[str]:
+async def serve_gateway(gateway: McpGateway) -> AsyncIterator[str]:
     """Return the address of a gateway's own endpoint."""
     app, opened = mcp_asgi(create_mcp_server(gateway, "1.2.3"))
     async with serve([Route("/mcp", app)], opened) as address:

@@ -23,7 +23,7 @@ from toolscript.core.mcp_client.model import CallResult
 from toolscript.gateway.approvals import HELD, Review, Status
 from toolscript.gateway.listed_tools import MAX_PAGE, listed_name
 from toolscript.gateway.mcp.direct import create_direct_server
-from toolscript.gateway.mcp.large_results import MAX_BYTES
+from toolscript.gateway.mcp.large_results import MAX_BYTES, LargeResults
 from toolscript.gateway.model import TOOLS, Change
 from toolscript.gateway.rules import CallRules, Effect, Rule
 
@@ -42,7 +42,7 @@ def defined(server: str, name: str, **definition: object) -> Item:
 async def connected(
     gateway: GatewayDouble, mode: str, answer: Any = None, heard: Any = None
 ) -> AsyncIterator[Client]:
-    server = create_direct_server(gateway, "1.2.3")
+    server = create_direct_server(gateway, "1.2.3", results=LargeResults())
     async with Client(server, mode=mode, elicitation_callback=answer, message_handler=heard) as client:
         yield client
 

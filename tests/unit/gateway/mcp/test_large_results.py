@@ -295,3 +295,13 @@ def test_enormous_numbers_are_refused_in_words(arguments: dict[str, Any], result
     given = {name: value for name, value in arguments.items() if name != "part"}
     with pytest.raises((InvalidRequest, NotFound)):
         results.read({**given, "id": f"{key}.{part}" if part else key})
+
+
+def test_a_text_that_the_structured_content_wraps_has_its_own_shape(results: LargeResults) -> None:
+    text = json.dumps({"users": [{"name": f"n{number}"} for number in range(5_000)]})
+    shown = str(
+        results.fitting(CallResult([{"type": "text", "text": text}], {"content": text})).content[0]["text"]
+    )
+    assert '[Its shape: {"users": [5,000 × {"name": string}]}]' in shown
+    [key] = set(re.findall(r'"id":\s*"([^"]+)"', shown))
+    assert '"n3"' in str(results.read({"id": key, "path": "users[3].name"}).content[0]["text"])

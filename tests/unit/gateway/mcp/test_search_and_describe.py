@@ -13,6 +13,7 @@ from tests.unit.gateway.mcp.clients import MODES, call, connected, text_of
 from tests.unit.gateway.mcp.gateway_double import ITEMS, GatewayDouble
 from toolscript.core.errors import NotReady
 from toolscript.core.mcp.answers import MAX_DESCRIPTION, one_line
+from toolscript.gateway.mcp.shown import Unknown, no_such_tool
 from toolscript.gateway.mcp.tools import LISTED_MS
 from toolscript.gateway.model import LocalAnswer, LocalQuery, LocalStep
 
@@ -121,10 +122,10 @@ async def test_limit_and_threshold_reach_the_gateway_and_the_rest_is_counted() -
     assert text_of(result).splitlines()[-1] == "1 of 3 shown; limit up to 10."
 
 
-async def test_a_search_without_limits_requests_five_at_the_default_threshold() -> None:
+async def test_a_search_without_limits_requests_three_at_the_default_threshold() -> None:
     gateway = GatewayDouble()
     await call(gateway, "search_tools", {"query": "read file"})
-    assert (gateway.queries[0].limit, gateway.queries[0].threshold) == (5, 0.35)
+    assert (gateway.queries[0].limit, gateway.queries[0].threshold) == (3, 0.35)
 
 
 @pytest.mark.requirement("TS-003")
@@ -133,9 +134,9 @@ async def test_without_a_match_the_near_misses_and_a_hint_are_returned() -> None
     assert not result.is_error
     assert text_of(result).splitlines() == [
         "No good match. Matched nothing: oven, bread.",
-        "Near misses:",
-        "files__read_file(path?) 0.33: Read the contents of a file.",
-        "files__write_file(path?, text?) 0.33: Write text to a file.",
+        "The nearest, which are guesses:",
+        "files__read_file(path?) 0.33: Read the contents of a file. (has file)",
+        "files__write_file(path?, text?) 0.33: Write text to a file. (has file)",
         "Say it in other words.",
     ]
     data = result.structured_content
@@ -158,7 +159,7 @@ async def test_a_result_of_a_low_threshold_that_does_not_fit_is_called_a_guess()
 
 async def test_a_good_match_below_the_threshold_is_not_called_a_bad_one() -> None:
     result = await call(GatewayDouble(), "search_tools", {"query": "read file zzz", "threshold": 0.9})
-    assert text_of(result).splitlines()[:2] == ["Nothing reaches the threshold.", "Near misses:"]
+    assert text_of(result).splitlines()[:2] == ["Nothing reaches the threshold.", "The nearest:"]
     assert text_of(result).splitlines()[-1] == "Say it in other words, or a lower threshold."
     assert result.structured_content is not None
     assert result.structured_content["good_match"] is False
@@ -334,3 +335,11 @@ async def test_the_tools_of_each_step_are_named_and_described_once() -> None:
     async with connected(GatewayDouble()) as client:
         schema = (await client.list_tools()).tools[0].output_schema
     jsonschema.validate(data, closed(schema))
+
+
+def test_a_name_of_several_servers_is_said_to_be_one() -> None:
+    names = ("github__create_issue", "hub__create_issue", "hub__create_issues")
+    assert no_such_tool(Unknown("create_issue", names)) == (
+        "Several servers have a tool 'create_issue'. Name one: github__create_issue, hub__create_issue."
+    )
+    assert no_such_tool(Unknown("github__create_issu", names)).startswith("There is no tool")

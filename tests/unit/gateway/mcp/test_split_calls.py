@@ -34,7 +34,7 @@ async def test_by_default_call_tool_calls_all_and_says_that_it_may_destroy() -> 
             await client.call_tool("call_destructive_tool", WRITE)
     assert [*tools] == ["search_tools", "describe_tool", "call_tool", "read_result", "get_prompt", "read_resource"]
     always_loaded = [name for name, tool in tools.items() if (tool.meta or {}).get("anthropic/alwaysLoad") is True]
-    assert always_loaded == ["search_tools", "describe_tool", "call_tool"]
+    assert always_loaded == ["search_tools", "describe_tool", "call_tool", "read_result"]
     annotations = tools["call_tool"].annotations
     assert annotations is not None
     assert annotations.destructive_hint

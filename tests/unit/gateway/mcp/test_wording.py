@@ -105,3 +105,8 @@ def test_a_message_for_agents_stays_as_it_is() -> None:
     ):
         assert for_agent(text) == text
     assert failed(NotReady("not ready", hint="try again")).content[0]["text"] == "not ready. try again"
+
+
+def test_a_bracket_whose_beginning_is_gone_is_closed_by_none() -> None:
+    text = "ranked by the built-in model: it was not downloaded; toolscript setup does)"
+    assert for_agent(text).count("(") == for_agent(text).count(")")

@@ -17,7 +17,6 @@ from tests.e2e.commands import command, environment
 from tests.support.mcp_servers_conformance.everything import everything_server
 from tests.unit.gateway.mcp.serving import serve
 from toolscript.core.mcp.endpoint import LOOPBACK_ONLY
-from toolscript.gateway.mcp.passthrough import FindServer, passthrough_asgi, passthrough_client
 
 
 @asynccontextmanager
@@ -25,16 +24,6 @@ async def serve_everything() -> AsyncIterator[str]:
     manager = StreamableHTTPSessionManager(everything_server(), security_settings=LOOPBACK_ONLY)
     async with serve([Route("/mcp", StreamableHTTPASGIApp(manager))], manager.run()) as address:
         yield f"{address}/mcp"
-
-
-@asynccontextmanager
-async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
-    """Return the base address of `/mcp/{server}`."""
-    async with (
-        passthrough_client() as client,
-        serve([Route("/mcp/{server}", passthrough_asgi(find, client))]) as address,
-    ):
-        yield address
 
 
 @asynccontextmanager
@@ -60,7 +49,8 @@ async def until_listed(address: str, seconds: float = 60.0) -> None:
     with anyio.fail_after(seconds):
         async with httpx2.AsyncClient(trust_env=False, timeout=seconds) as client:
             for pause in repeat(0.05):
-                if (await client.get(f"{address}/entries/prompts")).json()["entries"]:
+                listed = (await client.get(f"{address}/tools")).json()["tools"]
+                if any(item["kind"] == "prompt" for item in listed):
                     return
                 await anyio.sleep(pause)
 
@@ -68,7 +58,7 @@ async def until_listed(address: str, seconds: float = 60.0) -> None:
 @contextmanager
 def gateway_with(home: Path, servers: dict[str, object]) -> Iterator[str]:
     (home / ".toolscript.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
-    # A folder without a model: none is needed to proxy requests.
+    # A folder without a model: none is needed here.
     own = {"HOME": str(home), "TOOLSCRIPT_SEARCH_MODEL": str(home)}
     process = Popen(
         command("gateway", "start", "--port", "0", "--json"),

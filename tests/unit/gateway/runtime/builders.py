@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.doubles import MemoryToolServers
+from tests.doubles.tool_servers import Answer, echo
 from toolscript.core.embedding.scale import PROBES
 from toolscript.core.embedding.static_table import StaticEmbedder
 from toolscript.core.errors import EmbedderRejected, ToolscriptError
@@ -21,8 +23,7 @@ from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.model import LocalQuery
 from toolscript.gateway.search import LocalSearch
-from toolscript.testing import HashEmbedder, MemoryToolServers
-from toolscript.testing.tool_servers import Answer, echo
+from toolscript.testing import HashEmbedder
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "description": "Where it is"}}}
 

@@ -30,8 +30,6 @@ ASK: list[Callable[[Gateway], Awaitable[object]]] = [
     lambda gateway: gateway.search(LocalQuery("x")),
     lambda gateway: gateway.items(),
     lambda gateway: gateway.call("a__b", {}),
-    lambda gateway: gateway.entries("prompts"),
-    lambda gateway: gateway.request("prompts/get", {"name": "a__b"}),
     lambda gateway: gateway.servers(),
     lambda gateway: gateway.health(),
 ]

@@ -10,7 +10,8 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from toolscript.core.errors import InvalidRequest, Unavailable
+from toolscript.core.errors import InvalidRequest, Unauthorized, Unavailable
+from toolscript.gateway.api import HAS_CREDENTIAL
 from toolscript.gateway.handover import Handover
 
 
@@ -36,11 +37,12 @@ def handover() -> SlowHandover:
     return made
 
 
-async def ask(handover: Handover) -> int:
+async def ask(handover: Handover, *, credential: bool = True) -> int:
     async def body() -> Message:
         return {"type": "http.request", "body": json.dumps({"socket": "/s"}).encode(), "more_body": False}
 
-    request = Request({"type": "http", "method": "POST", "headers": []}, body)
+    scope = {"type": "http", "method": "POST", "headers": [], HAS_CREDENTIAL: credential}
+    request = Request(scope, body)
     return int((await handover.route().endpoint(request)).status_code)
 
 
@@ -48,6 +50,12 @@ async def test_of_two_that_ask_at_once_one_gets_the_socket(handover: SlowHandove
     answers = await asyncio.gather(*(ask(handover) for _ in range(2)), return_exceptions=True)
     assert [answer if isinstance(answer, int) else type(answer) for answer in answers] == [200, Unavailable]
     assert handover.sent == 1
+
+
+async def test_the_persons_own_token_is_needed(handover: SlowHandover) -> None:
+    with pytest.raises(Unauthorized):
+        await ask(handover, credential=False)
+    assert handover.sent == 0
 
 
 async def test_after_a_failure_another_one_may_ask(handover: SlowHandover) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from toolscript.core.errors import SetupError
 from toolscript.gateway import launch
-from toolscript.gateway.settings import GatewaySettings
 
 pytestmark = pytest.mark.requirement("GW-001")
 
@@ -29,5 +28,5 @@ def test_the_gateway_is_started_apart_from_the_console(
     monkeypatch.setattr(launch, "sys", SimpleNamespace(platform=platform, executable=sys.executable))
     monkeypatch.setattr(launch, "Popen", popen)
     with pytest.raises(SetupError, match="stop here"):
-        launch.start_in_background(GatewaySettings(data_dir=str(tmp_path)), [], {}, until_ready=True)
+        launch.start_in_background(tmp_path, [], {}, until_ready=True)
     assert (given["start_new_session"], given["creationflags"]) == (session, flags)

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.unit.gateway.runtime.builders import FILES, MAIL, World, details_of, open_world, tool
-from toolscript.core.errors import Forbidden, NotFound, ServerUnavailable
+from toolscript.core.errors import NotFound, ServerUnavailable
 from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
 from toolscript.gateway.model import LocalQuery
-from toolscript.gateway.rules import CallRules, Effect, Rule
 
 
 @pytest.fixture
@@ -97,11 +96,3 @@ async def test_health_reports_items_servers_and_search_mode(world: World) -> Non
     health = await world.gateway.health()
     assert (health.ready, health.semantic, health.items, health.model, health.note) == (True, True, 3, "hash", "")
     assert [(server.name, server.tools) for server in health.servers] == [("files", 2), ("mail", 1)]
-
-
-@pytest.mark.requirement("TR-003")
-@pytest.mark.parametrize("name", ["read_file", " read_file ", "read_file\t"])
-async def test_blanks_around_a_name_lead_past_no_rule(world: World, name: str) -> None:
-    world.gateway.rules = CallRules([Rule("files__read_file", do=Effect.DENY, place="a rule")])
-    with pytest.raises(Forbidden, match="a rule denies this call"):
-        world.gateway.require_allowed("files", name)

@@ -6,16 +6,16 @@ import time
 
 import pytest
 
+from tests.doubles import MemoryActivity
 from tests.unit.gateway.mcp.gateway_double import GatewayDouble, down
 from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
 from toolscript.gateway import recording
 from toolscript.gateway.activity import Action, ActivityFilter, NoActivity, Outcome, Record
-from toolscript.gateway.callers import ITSELF, client_is
+from toolscript.gateway.callers import ITSELF, by_itself, client_is
 from toolscript.gateway.model import LocalQuery
 from toolscript.gateway.recording import RecordedGateway, arguments_shown
-from toolscript.testing import MemoryActivity
 
 pytestmark = pytest.mark.requirement("GW-005")
 
@@ -142,10 +142,18 @@ async def test_a_search_that_fails_is_logged_as_an_error() -> None:
     assert (row.outcome, row.error) == (Outcome.ERROR, "UNAVAILABLE")
 
 
+async def test_a_client_that_states_the_gateways_own_name_is_logged() -> None:
+    log = MemoryActivity()
+    with client_is(ITSELF):
+        await RecordedGateway(GatewayDouble(), log).search(LocalQuery("read"))
+    [row] = await rows(log)
+    assert row.entry.client == "mcp"
+
+
 async def test_searches_of_the_gateway_itself_are_not_logged_and_no_call_is_its_own() -> None:
     log = MemoryActivity()
     gateway = RecordedGateway(GatewayDouble(), log)
-    with client_is(ITSELF):
+    with by_itself():
         await gateway.search(LocalQuery("read"))
         assert await rows(log) == []
         await gateway.call(READ, {})

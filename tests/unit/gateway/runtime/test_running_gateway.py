@@ -14,7 +14,8 @@ import pytest
 from toolscript.core.errors import SetupError
 from toolscript.core.file_locks import take
 from toolscript.gateway import discovery
-from toolscript.gateway.discovery import RunningFile, RunningGateway
+from toolscript.gateway.discovery import RunningFile
+from toolscript.gateway.record import RunningGateway
 
 pytestmark = pytest.mark.requirement("TS-002")
 
@@ -23,7 +24,8 @@ RUNNING = RunningGateway(os.getpid(), URL, VERSION, CHOICES, "token", "some-work
 GATEWAY = """
 import os, sys
 from pathlib import Path
-from toolscript.gateway.discovery import RunningFile, RunningGateway
+from toolscript.gateway.discovery import RunningFile
+from toolscript.gateway.record import RunningGateway
 with RunningFile(Path(sys.argv[1])).held() as record:
     record.write(RunningGateway(os.getpid(), "http://127.0.0.1:1", "1"))
     print("ready", flush=True)

@@ -120,7 +120,7 @@ async def test_a_shell_is_found_for_git_and_the_reason_says_why() -> None:
     answer = await search_all(GIT_QUERY, threshold=0.35)
     assert names(answer)[0] == "bash"
     assert answer.hits[0].reason == "Capability inference (shell → git operations)"
-    assert answer.hits[0].confidence == answer.hits[0].parts.boost == SURE
+    assert answer.hits[0].parts.probability == answer.hits[0].parts.boost == SURE
 
 
 @pytest.mark.parametrize("model", [True, False], ids=["meaning", "words"])
@@ -137,7 +137,8 @@ async def test_a_likely_tool_ranks_before_a_general_one() -> None:
     search._capabilities = robot()
     answer = await search.search(LocalQuery("hoist heavy"))
     assert names(answer) == ["hoistheavyxxx", "arm"]
-    assert SURE > answer.hits[0].confidence > answer.hits[1].confidence
+    specific, general = (hit.parts.probability or 0.0 for hit in answer.hits)
+    assert SURE > specific > general
 
 
 async def test_at_most_two_general_tools_of_a_kind_are_raised() -> None:
@@ -149,7 +150,7 @@ async def test_at_most_two_general_tools_of_a_kind_are_raised() -> None:
 async def test_general_tools_found_by_no_retriever_have_no_confidence() -> None:
     shells = tuple(item(f"shell{number}", "bash", f"Run it, {number}") for number in range(5))
     answer = await search_all(GIT_QUERY, shells, model=False)
-    assert [hit.confidence for hit in answer.hits] == [SURE, SURE, 0.0, 0.0, 0.0]
+    assert [hit.parts.probability for hit in answer.hits] == [SURE, SURE, 0.0, 0.0, 0.0]
 
 
 async def test_a_general_tool_named_in_the_query_keeps_its_confidence() -> None:

@@ -5,6 +5,7 @@ import pytest
 from tests.unit.gateway.search.builders import CALENDAR, READ_FILE, SEND_MAIL, index_of, item
 from toolscript.core.items import Item
 from toolscript.core.retrieval.request import Request, parse_query
+from toolscript.core.retrieval.rewriting import default_rewriter
 from toolscript.core.retrieval.spelling import corrections
 from toolscript.gateway.capabilities import Inferred
 from toolscript.gateway.index import domain_of, stems_by_field
@@ -21,8 +22,8 @@ def request_of(text: str) -> Request:
     return parse_query(text, corrections(text, INDEX.vocabulary))
 
 
-def reason_of(parts: ScoreParts, text: str = "x", of: Item = PLAIN, inferred: Inferred | None = None) -> str:
-    return reason(parts, inferred, request_of(text), domain_of(stems_by_field(of)))
+def reason_of(parts: ScoreParts, of: Item = PLAIN, inferred: Inferred | None = None) -> str:
+    return reason(parts, inferred, domain_of(stems_by_field(of)))
 
 
 def words(*pairs: tuple[str, str]) -> tuple[WordMatch, ...]:
@@ -65,8 +66,8 @@ def test_each_kind_of_evidence_has_its_wording(parts: ScoreParts, text: str) -> 
 
 
 def test_a_corrected_word_names_its_correction() -> None:
-    parts = ScoreParts(matched=words(("gadgte", "description")))
-    assert reason_of(parts, "gadgte") == "Words gadgte as gadget"
+    parts = ScoreParts(matched=(WordMatch("gadgte", "description", "gadget"),))
+    assert reason_of(parts) == "Words gadgte as gadget"
 
 
 def test_the_domain_is_named_when_there_is_one() -> None:
@@ -99,4 +100,16 @@ def test_a_word_is_matched_in_the_field_that_counts_most() -> None:
 
 
 def test_a_misspelt_word_is_matched_as_it_was_typed() -> None:
-    assert matched_words(stems_by_field(PLAIN), request_of("whatsti")) == words(("whatsti", "description"))
+    (match,) = matched_words(stems_by_field(PLAIN), request_of("whatsti"))
+    assert match == WordMatch("whatsti", "description", "whatsit")
+
+
+def test_a_word_is_matched_as_another_only_where_the_item_has_it_not() -> None:
+    request = parse_query(default_rewriter().read("remember the folder"))
+    both = item("memory", "remember", "Remembers what is in memory")
+    assert matched_words(stems_by_field(both), request) == (WordMatch("remember", "name"),)
+    other = item("files", "list", "Lists a directory of the memory")
+    assert matched_words(stems_by_field(other), request) == (
+        WordMatch("remember", "description", "memory"),
+        WordMatch("folder", "description", "directory"),
+    )

@@ -5,7 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
-from tests.unit.gateway.search.builders import FORECAST, ITEMS, READ_FILE, SEND_MAIL, WRITE_FILE, index_of, item
+from tests.unit.gateway.search.builders import (
+    CALENDAR,
+    FORECAST,
+    ITEMS,
+    READ_FILE,
+    SEND_MAIL,
+    WRITE_FILE,
+    index_of,
+    item,
+)
+from toolscript.core.retrieval.request import ACTIONS, VERBS
 from toolscript.core.retrieval.spelling import MAX_CORRECTED, Vocabulary, corrections
 from toolscript.gateway.index import EXACT_BUT_FOR_CASE, name_likeness
 
@@ -64,7 +74,7 @@ def test_only_the_first_few_unknown_words_are_corrected() -> None:
 def test_any_text_can_be_spelt_and_compared(text: str) -> None:
     vocabulary = {word for words in INDEX.vocabulary.words_by_length.values() for word in words}
     meant = corrections(text, INDEX.vocabulary)
-    assert set(meant.values()) <= vocabulary
+    assert set(meant.values()) <= vocabulary | {*VERBS, *frozenset().union(*ACTIONS.values())}
     assert not set(meant) & vocabulary
     likeness = name_likeness(text, INDEX, INDEX.rows(None))
     assert ((likeness >= 0) & (likeness <= 1)).all()
@@ -130,3 +140,24 @@ def test_words_of_a_sentence_are_not_names() -> None:
 def test_only_the_requested_rows_are_compared() -> None:
     rows = INDEX.rows(None)[[ITEMS.index(WRITE_FILE)]]
     assert name_likeness("write_file", INDEX, rows).tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("raed the file", {"raed": "read"}),
+        ("serach fiels", {"serach": "search", "fiels": "files"}),
+        ("retart it", {"retart": "restart"}),
+        ("crate an event", {"crate": "create"}),
+        ("clcik on it", {"clcik": "click"}),
+    ],
+)
+def test_slips_and_a_missing_letter_are_corrected_to_the_likelier_word(typed: str, meant: dict[str, str]) -> None:
+    index = index_of((READ_FILE, item("a", "search_files", "Search files and fields"), CALENDAR))
+    assert corrections(typed, index.vocabulary) == meant
+
+
+@pytest.mark.parametrize("typed", ["a garage", "toggle it", "a flight", "picky cats"])
+def test_a_word_that_is_only_like_another_is_not_corrected(typed: str) -> None:
+    index = index_of((item("a", "b", "get the ticker of a page, faster"), CALENDAR))
+    assert corrections(typed, index.vocabulary) == {}

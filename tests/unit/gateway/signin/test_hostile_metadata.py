@@ -1,9 +1,11 @@
 """Metadata and answers come from servers: what they may name, and where credentials never go."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import pytest
@@ -16,6 +18,7 @@ from toolscript.core.errors import ServerRejected, SetupError
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus
 from toolscript.core.mcp_client.oauth.challenge import Challenge
 from toolscript.core.mcp_client.oauth.discovery import require_safe, without_default_port
+from toolscript.core.mcp_client.oauth.exchanges import Answer, checked
 from toolscript.core.mcp_client.oauth.tokens import CHANGE_SECONDS
 from toolscript.core.mcp_client.servers import McpServers
 from toolscript.gateway.signin import sign_in_to, sign_out_of
@@ -93,45 +96,51 @@ async def test_an_address_of_metadata_in_a_challenge_may_not_lead_anywhere(scrip
     assert "http://evil.example, which is not used" in await refused(script, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("url", "server", "is_safe"),
-    [
-        ("https://auth.example/x", "https://mcp.example/mcp", True),
-        ("http://auth.example/x", "https://mcp.example/mcp", False),
-        ("http://127.0.0.1:8/x", "https://mcp.example/mcp", False),
-        ("https://localhost/x", "https://mcp.example/mcp", False),
-        ("https://a.localhost./x", "https://mcp.example/mcp", False),
-        ("https://[::1]/x", "https://mcp.example/mcp", False),
-        ("https://169.254.169.254/latest", "https://mcp.example/mcp", False),
-        ("https://10.0.0.1/x", "https://mcp.example/mcp", False),
-        ("https://10.0.0.1/x", "https://10.0.0.2/mcp", True),
-        ("https://127.1/x", "https://mcp.example/mcp", False),
-        ("https://2130706433/x", "https://mcp.example/mcp", False),
-        ("https://0x7f000001/x", "https://mcp.example/mcp", False),
-        ("https://127.0.0.1./x", "https://mcp.example/mcp", False),
-        ("https://\uff11\uff12\uff17.0.0.1/x", "https://mcp.example/mcp", False),
-        ("https://127\u30020.0.1/x", "https://mcp.example/mcp", False),
-        ("https://[::ffff:127.0.0.1]/x", "https://mcp.example/mcp", False),
-        ("https://[64:ff9b::a00:1]/x", "https://mcp.example/mcp", False),
-        ("https://[2002:a00:1::]/x", "https://mcp.example/mcp", False),
-        ("https://239.1.1.1/x", "https://mcp.example/mcp", False),
-        ("https://[ff0e::1]/x", "https://mcp.example/mcp", False),
-        ("https://8.8.8.8/x", "https://mcp.example/mcp", True),
-        ("https://auth.example./x", "https://mcp.example/mcp", True),
-        ("file:///etc/passwd", "http://127.0.0.1:1/mcp", False),
-        ("https://auth.example:99999/", "https://mcp.example/mcp", False),
-        ("http://localhost:8/x", "http://127.0.0.1:1/mcp", True),
-        ("http://127.0.0.1:8/x", "http://localhost:1/mcp", True),
-        ("https://auth.example/x", "http://127.0.0.1:1/mcp", True),
-        ("http://mcp.example/mcp", "http://mcp.example/mcp", False),
-    ],
-)
-def test_addresses_are_https_and_public_unless_the_server_is_here(url: str, server: str, is_safe: bool) -> None:
-    if is_safe:
-        require_safe(url, server)
-    else:
-        with pytest.raises(ServerRejected, match="which is not used"):
-            require_safe(url, server)
+ADDRESSES: list[tuple[str, str, bool]] = [
+    ("https://auth.example/x", "https://mcp.example/mcp", True),
+    ("http://auth.example/x", "https://mcp.example/mcp", False),
+    ("http://127.0.0.1:8/x", "https://mcp.example/mcp", False),
+    ("https://localhost/x", "https://mcp.example/mcp", False),
+    ("https://a.localhost./x", "https://mcp.example/mcp", False),
+    ("https://[::1]/x", "https://mcp.example/mcp", False),
+    ("https://169.254.169.254/latest", "https://mcp.example/mcp", False),
+    ("https://10.0.0.1/x", "https://mcp.example/mcp", False),
+    ("https://10.0.0.1/x", "https://10.0.0.2/mcp", True),
+    ("https://127.1/x", "https://mcp.example/mcp", False),
+    ("https://2130706433/x", "https://mcp.example/mcp", False),
+    ("https://0x7f000001/x", "https://mcp.example/mcp", False),
+    ("https://127.0.0.1./x", "https://mcp.example/mcp", False),
+    ("https://\uff11\uff12\uff17.0.0.1/x", "https://mcp.example/mcp", False),
+    ("https://127\u30020.0.1/x", "https://mcp.example/mcp", False),
+    ("https://[::ffff:127.0.0.1]/x", "https://mcp.example/mcp", False),
+    ("https://[64:ff9b::a00:1]/x", "https://mcp.example/mcp", False),
+    ("https://[2002:a00:1::]/x", "https://mcp.example/mcp", False),
+    ("https://[::127.0.0.1]/x", "https://mcp.example/mcp", False),
+    ("https://[64:ff9b:1::a00:1]/x", "https://mcp.example/mcp", False),
+    ("https://[fec0::1]/x", "https://mcp.example/mcp", False),
+    ("https://[5f00::1]/x", "https://mcp.example/mcp", False),
+    ("https://[2606:4700:4700::1111]/x", "https://mcp.example/mcp", True),
+    ("https://239.1.1.1/x", "https://mcp.example/mcp", False),
+    ("https://[ff0e::1]/x", "https://mcp.example/mcp", False),
+    ("https://8.8.8.8/x", "https://mcp.example/mcp", True),
+    ("https://auth.example./x", "https://mcp.example/mcp", True),
+    ("file:///etc/passwd", "http://127.0.0.1:1/mcp", False),
+    ("https://auth.example:99999/", "https://mcp.example/mcp", False),
+    ("http://localhost:8/x", "http://127.0.0.1:1/mcp", True),
+    ("http://127.0.0.1:8/x", "http://localhost:1/mcp", True),
+    ("https://auth.example/x", "http://127.0.0.1:1/mcp", True),
+    ("http://mcp.example/mcp", "http://mcp.example/mcp", False),
+]
+
+
+def test_addresses_are_https_and_public_unless_the_server_is_here(subtests: pytest.Subtests) -> None:
+    for url, server, is_safe in ADDRESSES:
+        with subtests.test(url=url, server=server, is_safe=is_safe):
+            if is_safe:
+                require_safe(url, server)
+            else:
+                with pytest.raises(ServerRejected, match="which is not used"):
+                    require_safe(url, server)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +153,32 @@ def test_addresses_are_https_and_public_unless_the_server_is_here(url: str, serv
 )
 def test_the_usual_port_of_an_address_is_left_out(url: str, expected: str) -> None:
     assert without_default_port(url) == expected
+
+
+async def test_an_address_of_metadata_brings_no_field_of_ours(script: Script, tmp_path: Path) -> None:
+    theirs = "audience=api&state=s&redirect_uri=http://evil.example&code_challenge=c&scope=all&request_uri=u"
+    script.server = {"authorization_endpoint": f"{script.address}/authorize?{theirs}"}
+    opened: list[str] = []
+
+    def show(url: str, redirect_uri: str) -> None:
+        opened.append(url)
+        script.dialog.show(url, redirect_uri)
+
+    dialog = replace(script.dialog, show=show)
+    done = SignedIn(script.spec, tmp_path)
+    await sign_in_to(done.spec, done.credentials, dialog, ())
+    fields = parse_qsl(urlsplit(opened[0]).query)
+    assert len({name for name, _ in fields}) == len(fields)
+    assert ("audience", "api") in fields
+    assert not {"request_uri", "scope"} & {name for name, _ in fields}
+    assert not {"s", "http://evil.example", "c"} & {value for _, value in fields}
+
+
+def test_a_secret_that_is_a_part_of_another_hides_none_of_it() -> None:
+    said = json.dumps({"error": "invalid_grant", "error_description": "C: the verifier is CODE-abc-CODE"}).encode()
+    with pytest.raises(ServerRejected) as refusal:
+        checked("https://auth.example", Answer(400, {}, said), ["C", "CODE", "CODE-abc-CODE"])
+    assert refusal.value.message == "auth.example refused: invalid_grant: C: the verifier is ***"
 
 
 @pytest.mark.parametrize("path", ["/token", "/register"])

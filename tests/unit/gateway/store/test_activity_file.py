@@ -14,16 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.gateway.activity import Action, ActivityFilter, Ending, Entry, Outcome, Record, SessionUse
+from toolscript.gateway.activity import Action, ActivityFilter, Ending, Entry, Outcome, Record, Usage
+from toolscript.gateway.savings import savings_of
 from toolscript.gateway.store import activity_log
 from toolscript.gateway.store.activity_file import (
+    SESSION_SECONDS,
     Limits,
     clear,
     open_file,
     read_page,
-    read_sessions,
+    read_usage,
     reading,
-    state_of,
 )
 from toolscript.gateway.store.activity_log import SqliteActivity
 
@@ -152,16 +153,12 @@ async def test_its_size_is_bounded(path: Path) -> None:
 async def test_clearing_deletes_all_but_what_runs_and_leaves_no_trace(path: Path, log: SqliteActivity) -> None:
     log.add(replace(CALL, tool="embarrassing"), DONE)
     running = log.begin(CALL)
-    log.use(lambda: SessionUse("s", "cursor", 1.0, requests=1))
     await log.written()
     assert clear(path) == 1
     assert b"embarrassing" not in b"".join(file.read_bytes() for file in path.parent.glob("activity.db*"))
     log.finish(running, DONE)
     await log.written()
     assert outcomes(path) == {"read_file": "ok"}
-    with reading(path) as connection:
-        assert connection is not None
-        assert read_sessions(connection, 0.0) == []
 
 
 def test_clearing_what_is_not_there_does_nothing(path: Path) -> None:
@@ -199,7 +196,8 @@ async def test_a_locked_file_delays_calls_once_and_is_written_when_it_is_free(
     for _ in range(100):
         log.finish(log.begin(replace(CALL, tool="other")), DONE)
         await log.written()
-    assert loop.time() - began < activity_log.WAIT_SECONDS
+    # Each of them would wait as long, if the first did not wait for all.
+    assert loop.time() - began < 100 * activity_log.WAIT_SECONDS / 4
     log.finish(ticket, DONE)
     blocking.close()
     async with asyncio.timeout(30):
@@ -309,13 +307,40 @@ async def test_what_cannot_be_measured_ends_neither_the_log_nor_its_neighbours(l
     assert log.problem == ""
 
 
-async def test_the_use_of_a_session_adds_up(path: Path, log: SqliteActivity) -> None:
-    for number in range(3):
-        log.use(lambda number=number: SessionUse("s1", "cursor", 10.0 + number, 1, 100, 50, 9_000 * number, 7))  # type: ignore[misc]
-    log.use(lambda: SessionUse("s2", "claude", 5.0, 1, 10))
+def found(at: float, client: str, size: int = 100) -> tuple[Entry, Ending]:
+    entry = Entry(Action.SEARCH, at, client, argument_bytes=size)
+    return entry, Ending(Outcome.OK, 1.0, measure=lambda: 10 * size)
+
+
+async def test_usage_counts_searches_calls_and_the_sessions_of_mcp_clients(
+    path: Path, log: SqliteActivity
+) -> None:
+    day, pause = 100_000.0, SESSION_SECONDS
+    # Two sessions of one client, one of another; commands and what is older are none.
+    for at, client in ((0, "cursor"), (pause - 1, "cursor"), (2 * pause, "cursor"), (5, "claude"), (6, "cli")):
+        log.add(*found(day + at, client))
+    log.add(*found(day - 1, "cursor"))
+    log.add(replace(CALL, at=day), DONE)
     await log.written()
     with reading(path) as connection:
         assert connection is not None
-        assert read_sessions(connection, 6.0) == [(SessionUse("s1", "cursor", 12.0, 3, 300, 50, 18_000, 7), 10.0)]
-        assert len(read_sessions(connection, 0.0)) == 2
-        assert state_of(connection).rows == 0
+        assert read_usage(connection, day) == Usage(searches=5, calls=1, sessions=3, searched_bytes=4 * 1_100)
+
+
+async def test_the_table_of_sessions_of_an_earlier_version_is_cleared(path: Path, log: SqliteActivity) -> None:
+    log.add(CALL, DONE)
+    await log.written()
+    with reading(path) as connection:
+        assert connection is not None
+        connection.execute("CREATE TABLE sessions (client TEXT)")
+        connection.execute("INSERT INTO sessions VALUES ('embarrassing')")
+    assert clear(path) == 1
+    assert b"embarrassing" not in b"".join(file.read_bytes() for file in path.parent.glob("activity.db*"))
+
+
+def test_saved_is_what_sessions_did_not_list_less_what_they_searched() -> None:
+    usage = Usage(searches=4, calls=2, sessions=3, searched_bytes=900)
+    saved = savings_of(usage, all_bytes=9_900, own_bytes=900)
+    assert saved.saved_tokens == (3 * 9_000 - 900) / 4.5
+    assert str(saved) == "in 30 days: 4 searches, 2 calls; about 5,800 tokens saved in 3 sessions of MCP clients"
+    assert str(savings_of(Usage(1), 9_900, 900)) == "in 30 days: 1 searches, 0 calls"

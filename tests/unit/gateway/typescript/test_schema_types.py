@@ -30,12 +30,13 @@ def compiled() -> Mapping[str, list[str]]:
     return errors_by_module(modules)
 
 
-@pytest.mark.parametrize("form", ["full", "compact"])
-@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.sentence for case in CASES])
 def test_a_schema_accepts_and_refuses_the_values_of_its_case(
-    number: int, form: str, compiled: Mapping[str, list[str]]
+    compiled: Mapping[str, list[str]], subtests: pytest.Subtests
 ) -> None:
-    assert compiled[f"{form}{number}"] + compiled[f"{form}{number}_used"] == []
+    for form in ["full", "compact"]:
+        for number in range(len(CASES)):
+            with subtests.test(form=form, number=number):
+                assert compiled[f"{form}{number}"] + compiled[f"{form}{number}_used"] == []
 
 
 def test_the_sentences_are_all_different() -> None:

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 from fastapi import FastAPI
 
+from tests.doubles import MemoryTokenVerifier
 from tests.unit.documents.http.builders import Client, client_of
 from tests.unit.knowledge.search.builders import Shelf, open_shelf
 from tests.unit.knowledge.search.conftest import filled
@@ -14,7 +15,7 @@ from toolscript.core.web.auth import optional_authenticator_of
 from toolscript.knowledge.http.routes import KnowledgeRoutes
 from toolscript.server.app import ApiAccess, create_app
 from toolscript.testing import MemoryIndexes
-from toolscript.testing.auth import MemoryRequestBudget, MemoryTokenVerifier
+from toolscript.testing.auth import MemoryRequestBudget
 
 NARROW = Principal(Tenant("acme"), scopes=frozenset({"documents:read"}))
 READER = Principal(Tenant("acme"), scopes=frozenset({"knowledge:read"}))

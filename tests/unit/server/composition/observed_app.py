@@ -7,6 +7,7 @@ from typing import Any, cast
 import httpx2
 from fastapi import FastAPI
 
+from tests.doubles import MemoryTokenVerifier, WordReranker
 from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.health import Health, PartHealth
 from toolscript.core.postgres.pool import Pool
@@ -22,9 +23,8 @@ from toolscript.documents.service import DocumentService
 from toolscript.server.app import create_app
 from toolscript.server.observability import Observability, open_observability
 from toolscript.testing import HashEmbedder, MemoryDocuments
-from toolscript.testing.auth import MemoryRequestBudget, MemoryTokenVerifier
+from toolscript.testing.auth import MemoryRequestBudget
 from toolscript.testing.documents import MemoryTenants
-from toolscript.testing.retrieval import WordReranker
 
 TOKEN = "token-of-ann"
 FEW = "token-of-few"

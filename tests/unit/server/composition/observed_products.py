@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import httpx2
 
+from tests.doubles import MemoryTokenVerifier
 from tests.unit.knowledge.search.builders import Shelf, open_shelf
 from tests.unit.knowledge.search.conftest import filled
 from tests.unit.server.composition.observed_app import settings_of
@@ -27,7 +28,6 @@ from toolscript.server.mcp_tools import ServiceDependencies
 from toolscript.server.metrics import Metrics
 from toolscript.server.observability import Observability, open_observability
 from toolscript.testing import MemoryIndexes, MemoryRequestBudget, MemorySearchLog, MemoryTaxonomy
-from toolscript.testing.auth import MemoryTokenVerifier
 from toolscript.tools.http.search_log import SearchLogService
 from toolscript.tools.mcp.tools import CatalogDependencies
 from toolscript.tools.model.search_log import Channel

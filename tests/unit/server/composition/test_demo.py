@@ -72,7 +72,7 @@ def demo_running(**extra: str) -> Iterator[Demo]:
                 assert line, f"it ended: {output}{log.seek(0) or log.read()}"
                 output += line
             address = output.split()[2]
-            body = {"query": "schedule a meeting with Anna"}
+            body = {"query": "schedule a calendar event"}
             first = httpx2.post(f"{address}/api/v1/search", json=body, timeout=WAIT_SECONDS, trust_env=False)
             yield Demo(process, address, output, first.json(), _cpu_seconds(process.pid))
         finally:

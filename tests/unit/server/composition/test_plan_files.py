@@ -32,20 +32,21 @@ def test_a_plan_may_allow_no_field_at_all(path: Path) -> None:
     assert read_plans(path)["free"].metadata_fields == frozenset()
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *(("max_top_k", value) for value in (0, -1, 1.5, "20", True, [20], 2**60)),
-        *(("max_documents", value) for value in (-1, "many", False)),
-        *(("requests_per_minute", value) for value in (0, "60", 60.0)),
-        *(("metadata_fields", value) for value in ("title", {"title": 1}, [7], [""], [None])),
-    ],
-)
-def test_an_invalid_limit_is_named_with_its_plan(path: Path, field: str, value: object) -> None:
-    path.write_text(json.dumps({"plans": {"good": {field: None}, "free": {field: value}}}))
-    with pytest.raises(ConfigInvalid, match=f"plans.json: plan `free`: `{field}` is not") as refused:
-        read_plans(path)
-    assert "good" not in refused.value.message
+INVALID: list[tuple[str, object]] = [
+    *(("max_top_k", value) for value in (0, -1, 1.5, "20", True, [20], 2**60)),
+    *(("max_documents", value) for value in (-1, "many", False)),
+    *(("requests_per_minute", value) for value in (0, "60", 60.0)),
+    *(("metadata_fields", value) for value in ("title", {"title": 1}, [7], [""], [None])),
+]
+
+
+def test_an_invalid_limit_is_named_with_its_plan(path: Path, subtests: pytest.Subtests) -> None:
+    for field, value in INVALID:
+        with subtests.test(field=field, value=value):
+            path.write_text(json.dumps({"plans": {"good": {field: None}, "free": {field: value}}}))
+            with pytest.raises(ConfigInvalid, match=f"plans.json: plan `free`: `{field}` is not") as refused:
+                read_plans(path)
+            assert "good" not in refused.value.message
 
 
 def test_one_error_names_all_problems(path: Path) -> None:

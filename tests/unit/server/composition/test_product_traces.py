@@ -30,7 +30,7 @@ async def test_a_search_for_tools_is_a_span_with_a_child_for_each_stage(metrics:
     assert search.trace_id == TRACE
     assert search.parent_id == request.span_id
     assert search.facts == {"product": "tools", "search_type": "hybrid", "strategy": "hierarchical"}
-    stages = ("spelling", "embed", "skills", "retrieve", "rank", "enrich")
+    stages = ("spelling", "embed", "skills", "retrieve", "removed", "rank", "enrich")
     assert within(receiver, search) == {f"search.{stage}" for stage in stages}
 
 

@@ -26,6 +26,8 @@ def test_what_is_off_is_named_with_the_settings_that_turn_it_on() -> None:
         "starting at http://127.0.0.1:8123",
         "documents: off; TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER turn them on",
         "knowledge: off; TOOLSCRIPT_MONGO_URL turns it on",
+        "worker: on",
+        "public, without a token: knowledge:read",
         "writes over HTTP: off; TOOLSCRIPT_ADMIN_TOKEN or TOOLSCRIPT_SOCKET turns them on",
     ]
 
@@ -38,11 +40,15 @@ def test_what_is_on_is_named_without_its_secrets() -> None:
         mongo_url="mongodb://u:hunter2@db",
         admin_token="hunter2",
         socket="/run/admin.sock",
+        public_scopes="",
+        serve_worker="false",
     )
     assert log == [
         "starting at http://[::1]:8123",
         "documents: on",
         "knowledge: on",
+        "worker: off; `toolscript worker` indexes the tools, or TOOLSCRIPT_SERVE_WORKER=true turns it on",
+        "public, without a token: nothing",
         "writes over HTTP: on, with the admin token and over /run/admin.sock",
     ]
 
@@ -50,3 +56,18 @@ def test_what_is_on_is_named_without_its_secrets() -> None:
 @pytest.mark.parametrize(("token", "on"), [("", "from this machine (development)"), ("t", "with the admin token")])
 def test_development_without_a_token_admits_this_machine(token: str, on: str) -> None:
     assert start_log(environment="development", admin_token=token)[-1] == f"writes over HTTP: on, {on}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "public"),
+    [
+        ({}, "knowledge:read"),
+        ({"environment": "development"}, "knowledge:read, tools:read"),
+        ({"public_scopes": "tools:read"}, "tools:read"),
+        ({"public_scopes": ""}, "nothing"),
+    ],
+)
+def test_tools_are_public_in_production_only_where_a_setting_says_so(
+    settings: dict[str, str], public: str
+) -> None:
+    assert f"public, without a token: {public}" in start_log(**settings)

@@ -27,10 +27,10 @@ def settings(keys: str = "", **other: object) -> Settings:
     return Settings.model_validate({"jwt_keys": keys, "jwt_issuer": Issuer.name, **other})
 
 
-async def test_without_keys_there_is_no_verifier_and_one_plan_without_limits(pool: Pool) -> None:
+async def test_without_keys_there_is_no_verifier_and_one_plan_of_safe_limits(pool: Pool) -> None:
     async with open_tenancy(settings(), pool) as tenancy:
         assert tenancy.verifier is None
-        assert tenancy.default_plan == Plan("default")
+        assert tenancy.default_plan == Plan("default", requests_per_minute=6_000, concurrency=12)
         assert not tenancy.debug_bypass
 
 

@@ -30,6 +30,8 @@ STRATEGIES = ("hierarchical", "direct", "hybrid")
 FOUND = "create_pull_request"
 GENEROUS = {"tool_threshold": 0.0, "skill_threshold": 0.2, "limit": 3}
 HEADER = "x-toolscript-degraded"
+# Stands for the parts of a search that was an error, because nothing could be searched.
+NOTHING = "nothing"
 
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}}
 SKILLS = {"code": (FOUND, "list_issues"), "mail": ("send_mail",), "files": ("read_file", "write_file")}
@@ -100,13 +102,15 @@ class Answer:
 
     @property
     def degraded(self) -> list[str]:
+        if self.status == 503:
+            return [NOTHING]
         message: list[str] = self.metadata["degraded"]
         assert self.header == (",".join(message) or None)
         return message
 
     @property
     def names(self) -> list[str]:
-        return [tool["name"] for tool in self.body["tools"]]
+        return [] if self.status == 503 else [tool["name"] for tool in self.body["tools"]]
 
     @property
     def has_schemas(self) -> bool:
@@ -118,6 +122,8 @@ class Answer:
     @property
     def said(self) -> object:
         """Return the parts that do not vary between requests."""
+        if self.status == 503:
+            return self.body["error"]
         used = [self.metadata[name] for name in ("strategy_used", "skill_ids_used", "search_type_used")]
         tools = [{**tool, "score": round(tool["score"], 4)} for tool in self.body["tools"]]
         return tools, self.body["matched_skills"], used, self.degraded
@@ -161,8 +167,10 @@ class Faulty:
                 self.whole.update({name: item.said for name, item in answers.items() if not item.degraded})
 
     def check(self, strategy: str, answer: Answer) -> None:
-        """Check the invariants: a response in time, complete unless it is marked as degraded."""
-        assert answer.status == 200
+        """Check the invariants: a response in time, complete unless it is marked as degraded; none is empty
+        because nothing could be searched."""
+        assert answer.status in {200, 503}
+        assert answer.status == 503 or answer.names or not {"index", "embedding"} & set(answer.degraded)
         assert answer.took < DEADLINE_SECONDS * SLACK
         assert answer.degraded or answer.said == self.whole[strategy]
 

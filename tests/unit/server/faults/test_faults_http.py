@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.faults import Fault
-from tests.unit.server.faults.builders import DEADLINE_SECONDS, FOUND, TRIES, Answer, Faulty
+from tests.unit.server.faults.builders import DEADLINE_SECONDS, FOUND, NOTHING, TRIES, Answer, Faulty
 
 SILENT = (Fault.HANGING, Fault.HALF_THEN_SILENT)
 LASTING = (Fault.REFUSED, Fault.WRONG, Fault.HALF_THEN_CUT, *SILENT, Fault.SLOW)
@@ -31,10 +31,13 @@ ROWS: Mapping[str, Row] = {
     EMBEDDING: Row(["embedding"], ["embedding"]),
     SKILLS: Row([], ["skills"]),
     # Skills are also matched by sparse search of their items.
-    ITEMS: Row(["index"], ["skills", "index"]),
-    QDRANT: Row(["index"], ["skills", "index"]),
-    POSTGRESQL: Row(["schemas"], ["schemas"]),
+    ITEMS: Row([NOTHING], [NOTHING]),
+    QDRANT: Row([NOTHING], [NOTHING]),
+    POSTGRESQL: Row(["catalog", "schemas"], ["catalog", "schemas"]),
 }
+
+
+ROUTING_FAILS = {"direct": [], "hierarchical": [NOTHING], "hybrid": ["index"]}
 
 
 async def fail(faulty: Faulty, engine: str, fault: Fault, delay: float = TOO_SLOW) -> None:
@@ -92,21 +95,20 @@ async def test_without_skills_all_items_are_searched(faulty: Faulty, fault: Faul
         *((ITEMS, fault) for fault in (Fault.WRONG, Fault.HALF_THEN_CUT, Fault.HANGING)),
     ],
 )
-async def test_without_the_index_nothing_is_found_and_the_answer_says_why(
+async def test_without_the_index_a_search_is_an_error_and_no_empty_list(
     faulty: Faulty, engine: str, fault: Fault
 ) -> None:
     for answer in (await answers_without(faulty, engine, fault)).values():
-        assert answer.body["tools"] == []
-        assert answer.metadata["search_type_used"] == "none"
-        assert answer.metadata["final_count"] == 0
+        assert answer.body["error"]["code"] == "UNAVAILABLE"
+        assert answer.body["error"]["details"]["retry_after_seconds"] == 1
 
 
 @pytest.mark.requirement("BR-010", "EC-009")
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.WRONG, Fault.HANGING])
 async def test_when_skill_routing_fails_hybrid_finds_what_direct_finds(faulty: Faulty, fault: Fault) -> None:
-    await faulty.calls.fail(fault, naming="skill_ids")
-    answers = await faulty.answers_that_say(Row([], ["index"]).parts)
-    assert answers["hierarchical"].names == []
+    # The skill that a routed search filters by.
+    await faulty.calls.fail(fault, naming="code", but_not="__skills__")
+    answers = await faulty.answers_that_say(lambda strategy: ROUTING_FAILS[strategy])
     assert answers["hybrid"].body["tools"] == answers["direct"].body["tools"] != []
     assert answers["hybrid"].metadata["strategy_used"] == "direct"
     assert answers["hybrid"].metadata["skill_ids_used"] is None
@@ -169,11 +171,11 @@ async def test_without_a_collection_of_skills_all_items_are_searched(faulty: Fau
 @pytest.mark.parametrize(
     ("both", "direct", "by_skills"),
     [
-        ((EMBEDDING, POSTGRESQL), ["embedding", "schemas"], ["embedding", "schemas"]),
+        ((EMBEDDING, POSTGRESQL), ["embedding", "catalog", "schemas"], ["embedding", "catalog", "schemas"]),
         ((EMBEDDING, SKILLS), ["embedding"], ["embedding", "skills"]),
-        ((EMBEDDING, QDRANT), ["embedding", "index"], ["embedding", "skills", "index"]),
-        ((SKILLS, POSTGRESQL), ["schemas"], ["skills", "schemas"]),
-        ((QDRANT, POSTGRESQL), ["index"], ["skills", "index"]),
+        ((EMBEDDING, QDRANT), [NOTHING], [NOTHING]),
+        ((SKILLS, POSTGRESQL), ["catalog", "schemas"], ["skills", "catalog", "schemas"]),
+        ((QDRANT, POSTGRESQL), [NOTHING], [NOTHING]),
     ],
 )
 async def test_every_failed_part_is_named(
@@ -182,4 +184,4 @@ async def test_every_failed_part_is_named(
     for engine in both:
         await fail(faulty, engine, Fault.HANGING)
     answers = await faulty.answers_that_say(Row(direct, by_skills).parts)
-    assert {bool(answer.body["tools"]) for answer in answers.values()} == {"index" not in direct}
+    assert {bool(answer.names) for answer in answers.values()} == {NOTHING not in direct}

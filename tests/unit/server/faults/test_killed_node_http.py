@@ -40,6 +40,7 @@ async def installed(cluster: Cluster, engines: Settings, migrated_database: str)
         environment = {
             # Clients search in a closed loop.
             "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
+            "TOOLSCRIPT_PUBLIC_SCOPES": "knowledge:read tools:read",
             "TOOLSCRIPT_POSTGRES_URL": url,
             "TOOLSCRIPT_QDRANT_URL": ", ".join(f"http://127.0.0.{node}" for node in NODES),
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(port),

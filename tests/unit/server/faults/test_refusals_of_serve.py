@@ -17,7 +17,7 @@ from tests.support.faults import Fault, Relay, relay
 REFUSALS = 2_000
 MAX_CPU_SECONDS = 0.001
 BUCKET = re.compile(r'admission_refusal_seconds_bucket\{kind="read",le="([^"]+)"\} ([0-9.e+]+)')
-NOBODY_WAITS = {"toolscript.server.wiring.MAX_QUEUE_SECONDS": 0}
+NOBODY_WAITS = {"toolscript.server.wiring.MAX_QUEUE_SECONDS": 0, "toolscript.server.wiring.BURST": 0}
 BODY = {"query": "create pull request"}
 
 

@@ -18,7 +18,7 @@ from tests.unit.tools.skills_http.builders import SKILLS, suggest
 from tests.unit.tools.skills_http.builders import described as described_skill
 from tests.unit.tools.sources_http.builders import catalog, described, serving, write_config
 from toolscript.core.settings.service import Settings
-from toolscript.knowledge.ingest.indexes import prepare_indexes
+from toolscript.knowledge.ingest.indexes import chunk_entry, points_of, prepare_indexes
 from toolscript.knowledge.model.library import Chunk, Source
 from toolscript.server.ingest import open_library_resources
 
@@ -73,13 +73,17 @@ def put_documents(service: Furnished) -> None:
 
 
 async def with_library(settings: Settings) -> None:
-    """Create a library with one source of one chunk, which is not in the index."""
+    """Create a library with one source of one chunk."""
     source = Source(SOURCE_ID, "book", "Bees", "/bees", chunk_count=1)
+    chunk = Chunk(CHUNK_ID, SOURCE_ID, 0, "About bees.")
     async with open_library_resources(settings) as parts:
         await parts.writer.prepare()
         await prepare_indexes(parts.indexes, parts.card, parts.reader)
         await parts.writer.claim(source, "run", 60)
-        await parts.writer.put_chunks([Chunk(CHUNK_ID, SOURCE_ID, 0, "About bees.")])
+        await parts.writer.put_chunks([chunk])
+        chunks, _ = await parts.indexes.open(parts.card)
+        points = await points_of(parts.embedder, [chunk_entry(source.title, chunk)], version=1)
+        await chunks.put([*points.values()])
         await parts.writer.finish(source, "run", "hash", "recipe")
 
 

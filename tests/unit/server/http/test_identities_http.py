@@ -9,6 +9,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
 
+from tests.doubles import MemoryTokenVerifier
 from toolscript.core.auth.model import Anonymous, Plan, Principal, Scope, Tenant
 from toolscript.core.web.auth import (
     address_of,
@@ -18,7 +19,7 @@ from toolscript.core.web.auth import (
     require_principal,
 )
 from toolscript.core.web.errors import install_error_handlers
-from toolscript.testing import MemoryRequestBudget, MemoryTokenVerifier
+from toolscript.testing import MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("KN-005")
 

@@ -53,6 +53,19 @@ async def test_each_address_has_its_own_rate_limit_for_tool_searches(limited: In
         assert (await ask(other, *SEARCHES[0])).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["/api/v1/tools", "/api/v1/skills", "/api/v1/tools/1", "/api/v1/knowledge/sources"]
+)
+async def test_lists_and_reads_of_an_address_count_as_its_searches_do(limited: Installation, path: str) -> None:
+    async with clients(limited) as asking:
+        item, other = asking.values()
+        # Four in a row may begin in one minute and end in the next; eight do not.
+        statuses = [(await item.get(path)).status_code for _ in range(8)]
+        assert 429 in statuses
+        assert (await ask(item, *SEARCHES[0])).status_code == 429 or statuses[-1] != 429
+        assert (await other.get(path)).status_code != 429
+
+
 async def test_administrators_are_not_rate_limited(limited: Installation) -> None:
     async with clients(limited) as asking:
         item, _ = asking.values()

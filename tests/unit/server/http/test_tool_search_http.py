@@ -79,10 +79,12 @@ async def test_without_a_good_match_the_answer_says_so_whatever_the_threshold(ap
 async def test_near_misses_are_the_best_of_what_the_threshold_keeps_out(api: Api) -> None:
     everything = (await api.search("create pull request", tool_threshold=0.0)).json()
     metadata = (await api.search("create pull request", tool_threshold=1.0)).json()["metadata"]
-    kept = ("id", "type", "server", "name", "description", "score", "confidence")
+    kept = ("id", "type", "server", "name", "description", "score")
     nearest = [{name: tool[name] for name in kept} for tool in everything["tools"]]
+    misses = [{name: miss[name] for name in kept} for miss in metadata["near_misses"]]
     assert (metadata["final_count"], metadata["good_match"]) == (0, False)
-    assert all(map(eq, metadata["near_misses"], nearest))
+    assert all(map(eq, misses, nearest))
+    assert all(miss["confidence"] < 0.35 for miss in metadata["near_misses"])
     assert 1 <= len(metadata["near_misses"]) <= NEAR_MISSES
 
 

@@ -1,5 +1,6 @@
 """Results of each tool: text for a model, the same facts as data, and errors for invalid arguments."""
 
+import logging
 import re
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from tests.unit.server.mcp.builders import ACCEPT, ME, OLD, Plain, World, result_of, token
-from toolscript.core.errors import IndexUnavailable, LibraryUnavailable
+from tests.unit.tools.search.builders import FailingIndex
+from toolscript.core.errors import CatalogUnavailable, IndexUnavailable, LibraryUnavailable
 from toolscript.knowledge.alias_schemas import KnowledgeResponse, KnowledgeToolResponse
 from toolscript.knowledge.model.query import KnowledgeQuery, PassageQuery, SourcesQuery
 from toolscript.knowledge.schemas import LibraryChunk, LibrarySource, LibrarySourcePage
@@ -117,6 +119,21 @@ async def test_a_part_that_failed_is_named_in_the_text_too(world: World) -> None
     degraded = answer["structuredContent"]["metadata"]["degraded"]
     assert degraded
     assert text_of(answer).endswith(f"Not all of the search worked: {', '.join(degraded)}.")
+
+
+async def test_a_tool_that_fails_for_an_engine_does_not_tell_its_address(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise CatalogUnavailable("PostgreSQL: 10.1.2.3:5432 refused", hint="is TOOLSCRIPT_POSTGRES_URL right?")
+
+    monkeypatch.setattr(world.scene.catalog, "items", refuse)
+    async with world.client() as client:
+        with caplog.at_level(logging.WARNING):
+            answer = await client.answer("describe_tool", {"id": 1})
+    assert (answer["isError"], text_of(answer)) == (True, "an engine does not answer. try again in a moment")
+    assert "10.1.2.3" not in str(answer)
+    assert "10.1.2.3" in str([vars(record) for record in caplog.records])
 
 
 async def test_tools_are_found_described_and_narrowed_by_skill(world: World) -> None:
@@ -235,16 +252,15 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments", "said"), WRONG)
-async def test_invalid_arguments_return_an_error_with_a_hint(
-    world: World, name: str, arguments: dict[str, Any], said: str
-) -> None:
-    async with world.client(**token()) as client:
-        answer = await client.answer(name, arguments)
-        old = await _called_in_2025_06_18(client, name, arguments)
-    assert answer["isError"] is True
-    assert text_of(answer).startswith(said)
-    assert (old["error"]["code"], old["error"]["message"].startswith(said)) == (-32602, True)
+async def test_invalid_arguments_return_an_error_with_a_hint(world: World, subtests: pytest.Subtests) -> None:
+    for name, arguments, said in WRONG:
+        with subtests.test(name=name, arguments=arguments, said=said):
+            async with world.client(**token()) as client:
+                answer = await client.answer(name, arguments)
+                old = await _called_in_2025_06_18(client, name, arguments)
+            assert answer["isError"] is True
+            assert text_of(answer).startswith(said)
+            assert (old["error"]["code"], old["error"]["message"].startswith(said)) == (-32602, True)
 
 
 async def _called_in_2025_06_18(client: Plain, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -267,6 +283,16 @@ async def test_not_found_and_unavailable_are_error_results(world: World) -> None
         away = await client.answer("get_source", {"source_id": "0" * 24})
     assert (missing["isError"], text_of(missing).startswith("there is no source 0000")) == (True, True)
     assert (away["isError"], text_of(away)) == (True, "the library does not answer. try again in a moment")
+
+
+async def test_a_search_of_tools_that_could_not_search_is_an_error_result(world: World) -> None:
+    world.scene.index = FailingIndex(IndexUnavailable("it is away"))
+    async with world.client() as client:
+        answer = await client.answer("search_tools", {"query": "read a file"})
+    assert (answer["isError"], text_of(answer)) == (
+        True,
+        "nothing could be searched: the index does not answer. try again in a moment",
+    )
 
 
 async def test_every_tool_has_a_description_a_closed_schema_and_is_read_only(world: World) -> None:

@@ -148,7 +148,7 @@ def test_a_single_retriever_has_no_confidence_to_show(tools: CommandLine) -> Non
 def test_without_a_hit_the_near_misses_and_the_unmatched_words_are_printed(tools: CommandLine) -> None:
     out, err = tools("search", "file xylophone marsupials", "--threshold", "1", code=1)
     assert out == ""
-    assert re.search(r"^  nearest: disk__\w+ .*\(score 0\.\d\d, confidence 0\.\d\d\): ", err, re.MULTILINE)
+    assert re.search(r"^  a guess: disk__\w+ .*\(score 0\.\d\d, confidence 0\.\d\d\): ", err, re.MULTILINE)
     assert "matched nothing: xylophone, marsupials" in err
     assert "no good match" in err
     assert "hint: try other words" in err

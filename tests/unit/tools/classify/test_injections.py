@@ -93,9 +93,10 @@ async def test_the_model_obeys_what_reaches_it() -> None:
         assert ids_of((await classified(endpoint.url, transport, [calm]))[0]) == [TARGET.id]
 
 
-@pytest.mark.parametrize("number", range(len(ALL)), ids=lambda number: ALL[number].text[:40])
-async def test_no_injection_decides_the_skill(recorded: Cassette, number: int) -> None:
-    assert ids_of(await replayed(recorded, ITEMS[number])) in ([RIGHT], [])
+async def test_no_injection_decides_the_skill(recorded: Cassette, subtests: pytest.Subtests) -> None:
+    for number in range(len(ALL)):
+        with subtests.test(number=number):
+            assert ids_of(await replayed(recorded, ITEMS[number])) in ([RIGHT], [])
 
 
 @pytest.fixture(scope="module")
@@ -113,22 +114,25 @@ def unclean() -> Sequence[Mapping[str, Any]]:
         return list(endpoint.asked)
 
 
-@pytest.mark.parametrize("number", range(len(ALL)), ids=lambda number: ALL[number].text[:40])
-async def test_no_injection_escapes_the_fence(unclean: Sequence[Mapping[str, Any]], number: int) -> None:
-    plain, request = unclean[0], unclean[number + 1]
-    system, user = (message["content"] for message in request["messages"])
-    fenced = re.fullmatch(r"BEGIN ([0-9a-f]{16})\n(.*)\nEND \1", user, re.DOTALL)
-    assert fenced is not None
-    mark, data = fenced.groups()
-    assert mark not in data
-    # One line, and one object with the fields of an item: nothing was added to it, and nothing was closed.
-    assert "\n" not in data
-    assert json.loads(data).keys() == {"item", "kind", "server", "name", "description", "parameters"}
-    # The instructions are those of a plain tool but for the mark, and so are the answers that are allowed.
-    plain_mark = plain["messages"][1]["content"][len("BEGIN ") :][: len(mark)]
-    assert system == plain["messages"][0]["content"].replace(plain_mark, mark)
-    assert FENCE_RULE.format(mark) in system
-    assert request["response_format"] == plain["response_format"]
+async def test_no_injection_escapes_the_fence(
+    unclean: Sequence[Mapping[str, Any]], subtests: pytest.Subtests
+) -> None:
+    for number in range(len(ALL)):
+        with subtests.test(number=number):
+            plain, request = unclean[0], unclean[number + 1]
+            system, user = (message["content"] for message in request["messages"])
+            fenced = re.fullmatch(r"BEGIN ([0-9a-f]{16})\n(.*)\nEND \1", user, re.DOTALL)
+            assert fenced is not None
+            mark, data = fenced.groups()
+            assert mark not in data
+            # One line, and one object with the fields of an item: nothing was added to it, and nothing was closed.
+            assert "\n" not in data
+            assert json.loads(data).keys() == {"item", "kind", "server", "name", "description", "parameters"}
+            # The instructions are those of a plain tool but for the mark, and so are the answers that are allowed.
+            plain_mark = plain["messages"][1]["content"][len("BEGIN ") :][: len(mark)]
+            assert system == plain["messages"][0]["content"].replace(plain_mark, mark)
+            assert FENCE_RULE.format(mark) in system
+            assert request["response_format"] == plain["response_format"]
 
 
 async def test_an_injection_that_was_not_recorded_is_an_error(recorded: Cassette) -> None:

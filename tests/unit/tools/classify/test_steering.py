@@ -30,9 +30,13 @@ def test_harmless_text_is_kept_unchanged() -> None:
     assert [item.key for item in benign_tools() if described(item, NAMES) != (item, False)] == []
 
 
-@pytest.mark.parametrize("text", APPENDED)
-def test_steering_text_after_the_description_is_left_out(text: str) -> None:
-    assert kept(f"{READ.description} {text.format(id='maps_travel', name=SKILLS[0].name)}") == READ.description
+def test_steering_text_after_the_description_is_left_out(subtests: pytest.Subtests) -> None:
+    for text in APPENDED:
+        with subtests.test(text=text):
+            assert (
+                kept(f"{READ.description} {text.format(id='maps_travel', name=SKILLS[0].name)}")
+                == READ.description
+            )
 
 
 @pytest.mark.parametrize("text", PREPENDED)
@@ -130,17 +134,17 @@ def test_only_the_first_part_of_a_long_text_is_read() -> None:
     assert (len(read.name), len(read.server), len(read.description)) == (MAX_NAME, MAX_NAME, MAX_DESCRIBED)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("{" * 9_999, "[{" * 9_999, "```" * 9_999, "<!--" * 9_999, "<system>" * 999, "a " * 9_999, "a. " * 9_999),
-        *("ignore " * 9_999, "confidence: " * 999, "assign this " * 999, "you are now " * 999, '"a": ' * 9_999),
-        *("\n" * 9_999, "- " * 9_999, "(" * 9_999, "( " * 9_999, "weise " * 999, "a-" * 9_999, "忽略" * 9_999),
-        " ".join(OTHERS) * 9,
-    ],
-    ids=lambda text: text[:12],
-)
-def test_cleaning_is_fast_for_any_text(text: str) -> None:
-    began = time.process_time()
-    described(replace(READ, description=text), NAMES)
-    assert time.process_time() - began < 1.0
+LONG_TEXTS: list[str] = [
+    *("{" * 9_999, "[{" * 9_999, "```" * 9_999, "<!--" * 9_999, "<system>" * 999, "a " * 9_999, "a. " * 9_999),
+    *("ignore " * 9_999, "confidence: " * 999, "assign this " * 999, "you are now " * 999, '"a": ' * 9_999),
+    *("\n" * 9_999, "- " * 9_999, "(" * 9_999, "( " * 9_999, "weise " * 999, "a-" * 9_999, "忽略" * 9_999),
+    " ".join(OTHERS) * 9,
+]
+
+
+def test_cleaning_is_fast_for_any_text(subtests: pytest.Subtests) -> None:
+    for text in LONG_TEXTS:
+        with subtests.test(text=text):
+            began = time.process_time()
+            described(replace(READ, description=text), NAMES)
+            assert time.process_time() - began < 1.0

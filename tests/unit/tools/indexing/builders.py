@@ -26,6 +26,7 @@ from toolscript.tools.indexing.doctor import Doctor
 from toolscript.tools.indexing.indexer import Indexer, ItemSkills, Step
 from toolscript.tools.indexing.points import SkillPoints
 from toolscript.tools.indexing.versions import IndexPair, Opened, open_for_writing
+from toolscript.tools.indexing.wakeup import Wakeup
 from toolscript.tools.indexing.worker import Worker, WorkReport
 from toolscript.tools.ports import Classifier
 
@@ -144,12 +145,15 @@ class Scene:
         opened: Opened | None = None,
         embedder: Embedder | None = None,
         on_progress: OnProgress = silent,
+        wakeup: Wakeup | None = None,
     ) -> Worker:
         opened = opened or await self.open()
         indexer = await self.indexer(batch, opened, embedder)
         index_version = opened.index_version.id
         points = SkillPoints(self.skill_vectors, embedder or self.embedder, opened.skills, index_version)
-        return Worker(indexer, points, self.suggestions, self.dirty, index_version, on_progress=on_progress)
+        return Worker(
+            indexer, points, self.suggestions, self.dirty, index_version, on_progress=on_progress, wakeup=wakeup
+        )
 
     async def drain(self, batch: int = 100) -> WorkReport:
         return await (await self.worker(batch)).drain(patience_seconds=0)

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.doubles import MemoryToolServers
 from tests.unit.tools.indexing.test_server_items import PickyCatalog, specs, tool
 from toolscript.core.items import StoreReport
-from toolscript.testing import MemoryToolServers
 from toolscript.tools.catalog.items import ContinuousSync, ServerReport, ServerSync
 
 pytestmark = pytest.mark.requirement("SK-009", "SK-010")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from toolscript.core.audit import Change
 from toolscript.core.errors import CatalogUnavailable, InvalidRequest, Unavailable
 from toolscript.core.items import JsonObject
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
@@ -27,18 +28,23 @@ class WatchedJobs(MemorySyncJobs):
         self.write_failed = asyncio.Event()
         self._written = asyncio.Event()
 
-    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
+    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE, change: Change | None = None) -> SyncJob:
         if self.down:
             raise CatalogUnavailable("the catalog is down")
-        return await super().add(source, namespace)
+        return await super().add(source, namespace, change)
 
     async def finish(
-        self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
+        self,
+        job_id: int,
+        state: JobState,
+        report: JsonObject | None = None,
+        error: str | None = None,
+        count: int = 0,
     ) -> None:
         if self.down:
             self.write_failed.set()
             raise CatalogUnavailable("the catalog is down")
-        await super().finish(job_id, state, report, error)
+        await super().finish(job_id, state, report, error, count)
 
     def _write(self, job: SyncJob) -> None:
         super()._write(job)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.doubles import MemoryToolServers
 from toolscript.core.errors import CatalogRejected, CatalogUnavailable, InvalidRequest
 from toolscript.core.items import Item, ItemKind, StoreReport
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.core.values import Progress
-from toolscript.testing import MemoryCatalog, MemoryDirtySet, MemoryToolServers
+from toolscript.testing import MemoryCatalog, MemoryDirtySet
 from toolscript.tools.catalog.items import ServerReport, ServerSync, own_source
 
 pytestmark = pytest.mark.requirement("SK-009", "SK-010")

@@ -78,38 +78,39 @@ def test_the_maximum_is_accepted(largest: int) -> None:
     assert largest in (len(skill.name), len(skill.description), *map(len, skill.keywords), len(skill.examples))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field"),
-    [
-        ({"id": "Big"}, "id"),
-        ({"id": "1st"}, "id"),
-        ({"id": "a" * 65}, "id"),
-        ({"id": "a\n"}, "id"),
-        ({"id": None}, "id"),
-        ({"id": 7}, "id"),
-        ({"id": "search"}, "id"),
-        ({"name": ""}, "name"),
-        ({"name": "  "}, "name"),
-        ({"name": None}, "name"),
-        ({"name": "n" * (MAX_NAME + 1)}, "name"),
-        ({"description": "d" * (MAX_DESCRIPTION + 1)}, "description"),
-        ({"description": ["text"]}, "description"),
-        ({"parent_domain": "No Id"}, "parent_domain"),
-        ({"parent_domain": ""}, "parent_domain"),
-        ({"keywords": "one, two"}, "keywords"),
-        ({"keywords": ["ok", " "]}, "keywords"),
-        ({"keywords": ["k" * (MAX_WORD + 1)]}, "keywords"),
-        ({"keywords": [f"word{number}" for number in range(MAX_WORDS + 1)]}, "keywords"),
-        ({"examples": [1]}, "examples"),
-        ({"is_active": "yes"}, "is_active"),
-        ({"keyword": ["typo"]}, "keyword"),
-    ],
-)
-def test_an_error_names_the_invalid_field(wrong: dict[str, Any], field: str) -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        skill_from_json({**CRM, **wrong})
-    assert refused.value.details["field"] == field
-    assert field in refused.value.message
+INVALID: list[tuple[dict[str, Any], str]] = [
+    ({"id": "Big"}, "id"),
+    ({"id": "1st"}, "id"),
+    ({"id": "a" * 65}, "id"),
+    ({"id": "a\n"}, "id"),
+    ({"id": None}, "id"),
+    ({"id": 7}, "id"),
+    ({"id": "search"}, "id"),
+    ({"name": ""}, "name"),
+    ({"name": "  "}, "name"),
+    ({"name": None}, "name"),
+    ({"name": "n" * (MAX_NAME + 1)}, "name"),
+    ({"description": "d" * (MAX_DESCRIPTION + 1)}, "description"),
+    ({"description": ["text"]}, "description"),
+    ({"parent_domain": "No Id"}, "parent_domain"),
+    ({"parent_domain": ""}, "parent_domain"),
+    ({"keywords": "one, two"}, "keywords"),
+    ({"keywords": ["ok", " "]}, "keywords"),
+    ({"keywords": ["k" * (MAX_WORD + 1)]}, "keywords"),
+    ({"keywords": [f"word{number}" for number in range(MAX_WORDS + 1)]}, "keywords"),
+    ({"examples": [1]}, "examples"),
+    ({"is_active": "yes"}, "is_active"),
+    ({"keyword": ["typo"]}, "keyword"),
+]
+
+
+def test_an_error_names_the_invalid_field(subtests: pytest.Subtests) -> None:
+    for wrong, field in INVALID:
+        with subtests.test(wrong=wrong, field=field):
+            with pytest.raises(InvalidRequest) as refused:
+                skill_from_json({**CRM, **wrong})
+            assert refused.value.details["field"] == field
+            assert field in refused.value.message
 
 
 def test_only_an_object_is_a_skill() -> None:

@@ -43,6 +43,9 @@ CANARY = "kanarienvogel"
 
 Json = dict[str, Any]
 
+# Anybody may read, as often as a test does.
+PUBLIC = {"public_scopes": "knowledge:read tools:read", "public_requests_per_minute": 0}
+
 
 # Different enough that no two items of a namespace have equal scores, whose order an engine chooses.
 KINDS = {
@@ -172,14 +175,16 @@ async def serving(
     `local`: clients are on this machine, and there is no admin token.
     """
     token = {} if local else {"admin_token": ADMIN_TOKEN}
-    settings = Settings.model_validate({"jwt_keys": "keys.json", "jwt_issuer": Issuer.name, **token, **more})
+    settings = Settings.model_validate(
+        {"jwt_keys": "keys.json", "jwt_issuer": Issuer.name, **PUBLIC, **token, **more}
+    )
     embedder = HashEmbedder(dimensions=64)
     keys = KeyRing(KeyFile(an_issuer().write(folder / "keys.json")))
     verifier = JwtVerifier(keys, token_rules(settings), {}, UNLIMITED)
     tenancy = Tenancy(verifier, MemoryRequestBudget(), MemoryTenants(), UNLIMITED, debug_bypass=False)
     async with admission_of(settings, NOT_OBSERVED).adapting() as admission:
         opened = await indexed(stores, embedder)
-        tools = tool_search(settings, embedder, opened, stores, NOT_OBSERVED, admission)
+        tools = tool_search(settings, embedder, opened, stores, NOT_OBSERVED)
         behind = Backends(stores, embedder, opened, tools, None, None)
         common = SharedResources("", b"secret")
         async with open_api(settings, common, behind, tenancy, NOT_OBSERVED, admission) as app:

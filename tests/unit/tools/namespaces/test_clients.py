@@ -51,7 +51,11 @@ async def development(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
 
 def _operations() -> list[tuple[str, str, Access]]:
     """Return each operation with one path, and the access that it needs."""
-    paths = {operation: (calls[0][0], operation.split()) for operation, calls in CALLS.items()}
+    # The administrator is let in: a tool that there is would be gone for the other tests.
+    paths = {
+        operation: (calls[operation == "DELETE /tools/{tool_id}"][0], operation.split())
+        for operation, calls in CALLS.items()
+    }
     levels = []
     for operation, (path, (method, pattern)) in paths.items():
         resource = pattern.split("/")[1]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, Schemas
-from toolscript.core.retrieval.deadline import IsOverloaded, never_overloaded
 from toolscript.core.retrieval.model import Candidates, Fields, IndexCard, IndexQuery, Vector
 from toolscript.core.retrieval.namespaced import DefaultNamespace
 from toolscript.core.retrieval.verdict import CosineScale
@@ -78,6 +77,10 @@ class FailingCatalog(MemoryCatalog):
         await _fail(self._failure)
         return await super().schemas(ids)
 
+    async def removed(self, ids: Sequence[int]) -> frozenset[int]:
+        await _fail(self._failure)
+        return await super().removed(ids)
+
 
 class WatchedIndex(MemoryIndex):
     """Records its requests."""
@@ -100,10 +103,15 @@ class WatchedCatalog(MemoryCatalog):
     def __init__(self) -> None:
         super().__init__(MemoryDirtySet())
         self.schema_reads: list[list[int]] = []
+        self.removed_asks: list[list[int]] = []
 
     async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
         self.schema_reads.append(list(ids))
         return await super().schemas(ids)
+
+    async def removed(self, ids: Sequence[int]) -> frozenset[int]:
+        self.removed_asks.append(sorted(ids))
+        return await super().removed(ids)
 
 
 async def _fail(failure: Exception | None) -> None:
@@ -122,7 +130,6 @@ class Scene:
     deadline_seconds: float = 10.0
 
     weights: RankingWeights = DEFAULT_WEIGHTS
-    is_overloaded: IsOverloaded = never_overloaded
     scale: CosineScale | None = None
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
@@ -138,7 +145,6 @@ class Scene:
             self.catalog,
             deadline_seconds=self.deadline_seconds,
             weights=self.weights,
-            is_overloaded=self.is_overloaded,
             scale=self.scale,
         )
 

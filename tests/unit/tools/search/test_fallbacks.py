@@ -21,7 +21,6 @@ from toolscript.core.errors import (
     IndexRejected,
     IndexUnavailable,
     ModelMismatch,
-    Overloaded,
     SetupError,
     ToolscriptError,
 )
@@ -47,23 +46,22 @@ async def test_without_an_embedding_sparse_retrieval_answers_alone(failure: Tool
     assert answer.hits[0].schemas == Schemas(input_schema=SCHEMA)
 
 
-async def test_literal_mode_finds_nothing_without_a_vector() -> None:
+async def test_literal_mode_is_an_error_without_a_vector() -> None:
     query = ToolQuery("read a file", threshold=0.0, search_type=SearchType.SEMANTIC)
-    answer = await Scene(embedder=FailingEmbedder(EmbedderUnavailable("down"))).search(query)
-    assert (answer.search_type_used, answer.degraded) == ("none", ("embedding",))
-    assert answer.hits == ()
-    assert answer.skill_ids_used is None
+    with pytest.raises(EmbedderUnavailable, match="nothing could be searched"):
+        await Scene(embedder=FailingEmbedder(EmbedderUnavailable("down"))).search(query)
 
 
 @pytest.mark.requirement("API-002", "EC-009")
 @pytest.mark.parametrize("failure", [IndexUnavailable("down"), IndexRejected("no"), ModelMismatch("other"), HANGS])
-async def test_without_the_index_there_are_no_results_and_the_answer_is_flagged(
-    failure: ToolscriptError | None,
-) -> None:
-    answer = await Scene(index=FailingIndex(failure), deadline_seconds=SHORT).search(QUERY)
-    assert (answer.hits, answer.candidate_count, answer.unskilled_count) == ((), 0, None)
-    assert answer.degraded == ("index",)
-    assert answer.search_type_used == "none"
+async def test_without_the_index_a_search_is_an_error_and_no_empty_list(failure: ToolscriptError | None) -> None:
+    scene = Scene(index=FailingIndex(failure), deadline_seconds=SHORT)
+    # An index that waiting does not bring back has a hint of its own.
+    kind = ModelMismatch if isinstance(failure, ModelMismatch) else IndexUnavailable
+    with pytest.raises(kind):
+        await scene.search(QUERY)
+    with pytest.raises(kind):
+        await replace(scene, skills=scene.index).tools.skills(SkillQuery("read a file"))
 
 
 @pytest.mark.requirement("API-002")
@@ -85,40 +83,31 @@ async def test_without_the_catalog_results_come_without_schemas(failure: Toolscr
     answer = await Scene(catalog=FailingCatalog(failure), deadline_seconds=SHORT).search(QUERY)
     assert answer.hits[0].name == "read_file"
     assert {hit.schemas for hit in answer.hits} == {Schemas()}
-    assert answer.degraded == ("schemas",)
+    assert answer.degraded == ("catalog", "schemas")
 
 
 @pytest.mark.requirement("BR-007")
 async def test_failed_parts_are_named_in_order() -> None:
-    broken = Scene(embedder=FailingEmbedder(EmbedderUnavailable("a")), index=FailingIndex(IndexUnavailable("b")))
-    assert (await broken.search(QUERY)).degraded == ("embedding", "index")
+    broken = Scene(
+        embedder=FailingEmbedder(EmbedderUnavailable("a")), catalog=FailingCatalog(CatalogUnavailable("b"))
+    )
+    assert (await broken.search(QUERY)).degraded == ("embedding", "catalog", "schemas")
 
 
 async def test_the_reason_of_a_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING), pytest.raises(IndexUnavailable):
         await Scene(index=FailingIndex(IndexUnavailable("connection refused"))).search(QUERY)
     logged = [(line.levelname, line.__dict__["part"], line.__dict__["reason"]) for line in caplog.records]
     assert logged == [("WARNING", "index", "connection refused")]
 
 
-@pytest.mark.states("S0-130")
-@pytest.mark.requirement("API-004", "OP-006")
-@pytest.mark.parametrize("failure", [IndexUnavailable("down"), HANGS])
-async def test_under_overload_an_empty_degraded_answer_is_refused(failure: ToolscriptError | None) -> None:
-    scene = Scene(index=FailingIndex(failure), deadline_seconds=SHORT, is_overloaded=lambda _: True)
-    with pytest.raises(Overloaded) as refused:
-        await scene.search(QUERY)
-    assert refused.value.details == {"retry_after_seconds": 1}
-    with pytest.raises(Overloaded):
-        await replace(scene, skills=scene.index).tools.skills(SkillQuery("read a file"))
-
-
+@pytest.mark.states("S0-130", "S0-132")
 @pytest.mark.requirement("API-004")
-async def test_under_overload_a_degraded_answer_with_hits_and_a_search_without_hits_are_returned() -> None:
+async def test_words_alone_that_find_nothing_are_an_error_and_a_whole_search_that_finds_nothing_is_none() -> None:
     without_vectors = FailingEmbedder(EmbedderUnavailable("down"))
-    degraded = await Scene(embedder=without_vectors, is_overloaded=lambda _: True).search(QUERY)
-    assert (degraded.hits[0].name, degraded.degraded) == ("read_file", ("embedding",))
-    whole = await Scene(is_overloaded=lambda _: True).search(ToolQuery("read a file", threshold=1.0))
+    with pytest.raises(EmbedderUnavailable):
+        await Scene(embedder=without_vectors).search(ToolQuery("zebra", threshold=0.0))
+    whole = await Scene().search(ToolQuery("read a file", threshold=1.0))
     assert (whole.hits, whole.degraded) == ((), ())
 
 

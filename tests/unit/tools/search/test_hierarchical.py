@@ -76,9 +76,26 @@ async def test_skills_by_vector_come_first_best_first_and_words_add_what_is_miss
 
 @pytest.mark.requirement("BR-002")
 async def test_threshold_and_limit_apply_to_vector_matches_only() -> None:
-    answer = await Routed().search(query(skill_threshold=1.0))
-    assert {skill.matched_by for skill in answer.skills} == {MatchedBy.WORDS}
-    assert answer.strategy_used is Strategy.HIERARCHICAL
+    answer = await Routed().search(query("file file letter", skill_threshold=0.9))
+    assert [(skill.id, skill.matched_by) for skill in answer.skills] == [
+        ("files", MatchedBy.VECTOR),
+        ("mail", MatchedBy.WORDS),
+    ]
+    assert (answer.skills[1].score or 0.0) < 0.9
+
+
+@pytest.mark.requirement("BR-006")
+@pytest.mark.parametrize(
+    ("search_type", "threshold", "routed"),
+    [(SearchType.HYBRID, 1.0, False), (SearchType.HYBRID, 0.8, True), (SearchType.KEYWORD, 1.0, True)],
+)
+async def test_words_route_to_skills_that_are_not_far_or_that_no_vector_can_judge(
+    search_type: SearchType, threshold: float, routed: bool
+) -> None:
+    """The nearest skill has a cosine of .63, which is more than three quarters of .8."""
+    answer = await Routed().search(query(skill_threshold=threshold, search_type=search_type))
+    assert {skill.matched_by for skill in answer.skills} == ({MatchedBy.WORDS} if routed else set())
+    assert answer.strategy_used is (Strategy.HIERARCHICAL if routed else Strategy.DIRECT)
 
 
 @pytest.mark.requirement("BR-002")

@@ -69,18 +69,22 @@ async def test_an_answer_reports_what_ran_and_that_nothing_failed(searching: Sea
 
 
 @pytest.mark.requirement("BR-009")
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
-@pytest.mark.parametrize("query", ["read_file", "quarks and gluons in the early universe", "?!"])
-async def test_every_score_is_between_0_and_1(
-    searching: Searching, strategy: str, search_type: str, query: str
-) -> None:
-    answer = await searching.search(
-        query, strategy=strategy, search_type=search_type, skill_limit=32, skill_threshold=0.0, **ALL
-    )
-    item_scores = scores(answer["tools"]) + scores(answer["metadata"]["near_misses"])
-    compared = [score for score in scores(answer["matched_skills"]) if score is not None]
-    assert all(0.0 <= score <= 1.0 for score in item_scores + compared)
+async def test_every_score_is_between_0_and_1(searching: Searching, subtests: pytest.Subtests) -> None:
+    for strategy in STRATEGIES:
+        for search_type in ["hybrid", "semantic", "keyword"]:
+            for query in ["read_file", "quarks and gluons in the early universe", "?!"]:
+                with subtests.test(strategy=strategy, search_type=search_type, query=query):
+                    answer = await searching.search(
+                        query,
+                        strategy=strategy,
+                        search_type=search_type,
+                        skill_limit=32,
+                        skill_threshold=0.0,
+                        **ALL,
+                    )
+                    item_scores = scores(answer["tools"]) + scores(answer["metadata"]["near_misses"])
+                    compared = [score for score in scores(answer["matched_skills"]) if score is not None]
+                    assert all(0.0 <= score <= 1.0 for score in item_scores + compared)
 
 
 @pytest.mark.requirement("BR-009")

@@ -64,9 +64,7 @@ async def test_the_skill_stage_alone_returns_at_most_limit_skills(searching: Sea
     assert some == every[:limit]
     vectors = [skill["score"] for skill in every if skill["matched_by"] == "vector"]
     assert vectors == sorted(vectors, reverse=True)
-    strict = await searching.skills(query, limit=32, threshold=1)
-    assert strict
-    assert {skill["matched_by"] for skill in strict} == {"words"}
+    assert await searching.skills(query, limit=32, threshold=1) == []
 
 
 @pytest.mark.requirement("API-001", "BR-003")
@@ -206,8 +204,9 @@ async def test_a_hostile_query_is_text_and_routed_like_any_other(
     assert answer["query"] == query
     assert answer["metadata"]["degraded"] == []
     if "read a file" in query:
-        assert "file_operations" in ids(answer["matched_skills"])
         assert "read_file" in names(answer["tools"])
+        near = await searching.search(query, strategy=strategy, skill_threshold=0.1)
+        assert "file_operations" in ids(near["matched_skills"])
 
 
 @pytest.mark.states("S0-197", "S0-198")

@@ -6,10 +6,11 @@ import json
 import pytest
 
 from tests.e2e.commands import run
+from tests.support.audit_entries import by_me
 from tests.unit.tools.skills_http.builders import SKILLS, SUGGESTIONS, Managed
-from toolscript.core.taxonomy import ProposalKind, Skill
+from toolscript.core.taxonomy import Skill
 from toolscript.server.indexing import propose_every, run_skills_command
-from toolscript.tools.model.proposals import Move, Proposal, ProposalEvidence, RoutingGain
+from toolscript.tools.model.proposals import Proposal, ProposalEvidence
 
 pytestmark = pytest.mark.requirement("SK-011")
 
@@ -18,17 +19,8 @@ async def _submitted(managed: Managed, skill_id: str, *items: str) -> int:
     """Put a proposal in place of those that wait; return its id."""
     ids = [await managed.item(name) for name in items]
     skill = Skill(skill_id, skill_id.title(), "Plan meetings.", keywords=("meeting",), examples=items)
-    evidence = ProposalEvidence(
-        len(ids),
-        10,
-        {skill_id: len(ids)},
-        {skill_id: items},
-        routing=RoutingGain(len(ids), 0.0, 1.0, 0.5, 0.1),
-    )
-    moves = [Move(id_, (skill_id,), (0.8,)) for id_ in ids]
-    proposal = Proposal(
-        ProposalKind.NEW, f"new:{skill_id}", skill.name, skill.description, evidence, (skill,), (), moves
-    )
+    evidence = ProposalEvidence(len(ids), 10, items)
+    proposal = Proposal(skill, dict.fromkeys(ids, 0.8), evidence)
     await managed.stores.suggestions.submit([proposal])
     (pending,) = await managed.stores.suggestions.page(0, 10)
     return pending.id
@@ -40,7 +32,7 @@ async def test_a_proposal_shows_what_it_changes_and_its_evidence(managed: Manage
     shown = await managed.ask("GET", f"{SUGGESTIONS}/{number}")
     assert listed["kind"] == shown["kind"] == "new"
     assert [skill["id"] for skill in shown["change"]["creates"]] == ["dates"]
-    assert shown["change"]["evidence"]["routing"]["reached_after"] == 1.0
+    assert shown["change"]["evidence"]["samples"] == ["create_event"]
     assert [tool["name"] for tool in shown["tools"]] == ["create_event"]
 
 
@@ -49,21 +41,20 @@ async def test_an_approved_proposal_creates_its_skill_and_can_be_undone(managed:
     body = {"reviewer": "ann", "skill": {"description": "Meetings of people."}}
     decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/approve", json=body)
     assert (decided["state"], decided["skill_id"], decided["routing"]) == ("approved", "meetings", "done")
-    assert decided["change"]["is_moving"]
     skill = await managed.ask("GET", f"{SKILLS}/meetings")
     assert (skill["description"], skill["keywords"]) == ("Meetings of people.", ["meeting"])
     undone = await managed.ask("POST", f"{SUGGESTIONS}/{number}/undo", json={"reviewer": "bob"})
     assert undone["state"] == "undone"
+    assert not (await managed.ask("GET", f"{SKILLS}/meetings"))["is_active"]
     await managed.refused("POST", f"{SUGGESTIONS}/{number}/undo", 409, {"reviewer": "bob"})
     assert [one["id"] for one in (await managed.ask("GET", SUGGESTIONS, state="undone"))["results"]] == [number]
 
 
-async def test_a_proposal_cannot_be_merged_into_a_skill(managed: Managed) -> None:
+async def test_a_proposal_can_be_merged_into_a_skill_that_exists(managed: Managed) -> None:
     await managed.add("files")
     number = await _submitted(managed, "rooms", "create_event")
-    body = {"reviewer": "ann", "into": "files"}
-    error = await managed.refused("POST", f"{SUGGESTIONS}/{number}/merge", 422, body)
-    assert "proposes to new" in error["message"]
+    merged = await managed.ask("POST", f"{SUGGESTIONS}/{number}/merge", json={"reviewer": "ann", "into": "files"})
+    assert (merged["state"], merged["skill_id"]) == ("merged", "files")
 
 
 async def test_the_command_proposes_nothing_for_a_dry_run_and_fills_the_queue_without(managed: Managed) -> None:
@@ -78,6 +69,7 @@ async def test_the_command_proposes_nothing_for_a_dry_run_and_fills_the_queue_wi
     again = json.loads(run(environment, "skills", "propose", "--json").stdout)
     assert again["proposals"] == done["proposals"]
     assert again["submitted"]["added"] == 0
+    assert by_me(environment, "skills.propose") == [("skills.propose", len(done["proposals"]))]
 
 
 async def test_the_worker_proposes_in_a_process_of_its_own_and_not_unless_it_is_told(
@@ -107,3 +99,4 @@ async def test_the_command_describes_skills_by_their_items_beside_what_people_wr
         f"made from its items: {done[0]['text'][:20]}" in run(environment, "skills", "show", done[0]["id"]).stdout
     )
     assert json.loads(run(environment, "skills", "describe", "--json").stdout)["described"] == []
+    assert by_me(environment, "skills.describe") == [("skills.describe", len(done))]

@@ -6,10 +6,11 @@ import pytest
 
 from tests.conftest import Installation
 from tests.e2e.gateway.machines import mcp_server
-from tests.unit.tools.sources_http.builders import JOBS, serving, write_config
+from tests.unit.tools.sources_http.builders import JOBS, catalog, described, serving, write_config
 from toolscript.core.postgres.pool import open_pool
 from toolscript.tools.catalog.jobs import AT_ONCE, MAX_WAITING
 from toolscript.tools.model.catalog import JobState
+from toolscript.tools.postgres.contents import PostgresCatalogContents
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
 
 pytestmark = pytest.mark.requirement("SK-010")
@@ -50,3 +51,23 @@ async def test_a_configured_token_is_required(installed: Installation) -> None:
         headers = {"Authorization": "Bearer of-the-house"}
         assert (await service.client.post(JOBS, json=body, headers=headers)).status_code == 202
         assert (await service.client.post("/api/v1/search", json={"query": "read a file"})).status_code == 200
+
+
+async def test_an_import_that_would_exceed_the_items_of_a_namespace_brings_nothing(
+    installed: Installation,
+) -> None:
+    async with open_pool(installed.settings.postgres_url.get_secret_value(), size=1) as pool:
+        listed = await PostgresCatalogContents(pool).sources(("", ""), 100)
+    there = sum(source.items for source in listed)
+    limit = str(there + 2)
+    async with serving(installed, TOOLSCRIPT_MAX_ITEMS_PER_NAMESPACE=limit) as service:
+        await service.synced(catalog("limited", described("one"), described("two")))
+        refused = await service.synced(catalog("more", described("three")), "failed")
+        assert f"would have {there + 3}" in refused["error"]
+        assert "TOOLSCRIPT_MAX_ITEMS_PER_NAMESPACE" in refused["error"]
+        assert await service.items("more") == {}
+        # What is changed or replaced takes no further room.
+        await service.synced(catalog("limited", described("two", "Changed."), described("three"), prune=True))
+        assert set(await service.items("limited")) == {"two", "three"}
+    async with serving(installed, TOOLSCRIPT_MAX_ITEMS_PER_NAMESPACE="0") as service:
+        await service.synced(catalog("more", described("three")))

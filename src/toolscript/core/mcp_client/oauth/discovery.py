@@ -28,8 +28,10 @@ _PING = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 _OK, _UNAUTHORIZED = 200, 401
 _CHALLENGES = (401, 403)
 S256 = "S256"
-# Addresses of version 6 that lead to one of version 4.
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Addresses of version 6 that lead to one of version 4, or into a private net, and are global by the library.
+_WRAPPED = tuple(
+    map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10", "5f00::/16"))
+)
 _NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
@@ -216,7 +218,7 @@ def _is_private(host: str) -> bool:
     address = _address(host)
     if address is None:
         return False
-    is_wrapped = isinstance(address, ipaddress.IPv6Address) and (address in _NAT64 or bool(address.sixtofour))
+    is_wrapped = isinstance(address, ipaddress.IPv6Address) and any(address in net for net in _WRAPPED)
     return not address.is_global or address.is_multicast or is_wrapped
 
 

@@ -19,6 +19,7 @@ from toolscript.core.text import visible
 MAX_BYTES = 256 * 1024
 SECONDS = 20.0
 MAX_DESCRIPTION = 200
+MIN_SECRET = 4
 BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
 
 _SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "token", "client_secret")
@@ -143,8 +144,10 @@ def checked(url: str, answer: Answer, secrets: list[str] | None = None) -> Any:
     if answer.status < 300 and not fields.get("error"):
         return data
     error, about = str(fields.get("error") or ""), str(fields.get("error_description") or "")
-    for secret in filter(None, secrets or ()):
-        about, error = about.replace(secret, "***"), error.replace(secret, "***")
+    # The longest first, whose parts may be another; a few letters are in any text, and tell nothing.
+    for secret in sorted(secrets or (), key=len, reverse=True):
+        if len(secret) >= MIN_SECRET:
+            about, error = about.replace(secret, "***"), error.replace(secret, "***")
     said = ": ".join(filter(None, (shown(error), shown(about)))) or f"HTTP {answer.status}"
     message = f"{place} refused: {said}"
     raise Refused(message, error) if _is_by_oauth(answer.status, error) else ServerRejected(message)

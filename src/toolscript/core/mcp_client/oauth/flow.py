@@ -32,6 +32,8 @@ CLIENT_NAME = "Toolscript"
 OFFLINE = "offline_access"
 MAX_TOKEN = 32_000
 MAX_SECONDS = 365 * 24 * 3600
+# Of a request for authorization; an address in metadata may bring others.
+_RESERVED = ("scope", "prompt", "request", "request_uri", "response_mode", "nonce", "max_age", "id_token_hint")
 _GRANTS = ["authorization_code", "refresh_token"]
 _HOW_BY_HAND = 'register a client by hand, and add it to the entry of the server: "oauth": {"clientId": "..."}'
 
@@ -111,7 +113,9 @@ def authorization_request(found: Discovered, client: Registration, scope: str) -
         **({"prompt": "consent"} if OFFLINE in scope.split() else {}),
     }
     parts = urlsplit(str(found.metadata.authorization_endpoint))
-    query = urlencode([*parse_qsl(parts.query), *fields.items()])
+    # What the server puts there may not take the place of ours.
+    theirs = [(name, value) for name, value in parse_qsl(parts.query) if name not in (*fields, *_RESERVED)]
+    query = urlencode([*theirs, *fields.items()])
     url = urlunsplit(parts._replace(query=query, fragment=""))
     return Request(url, state, pkce.code_verifier, client.redirect_uri, scope)
 
