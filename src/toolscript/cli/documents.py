@@ -262,9 +262,7 @@ Limit = Annotated[
     int | None, typer.Option(min=1, max=MAX_TOP_K, help="Maximum number of documents, or per page. [10]")
 ]
 Offset = Annotated[int | None, typer.Option(min=0, max=MAX_RANKED, help="Number of top documents to skip. [0]")]
-RerankOption = Annotated[
-    Rerank | None, typer.Option(help="Rerank the top results with a cross-encoder or an LLM. [off]")
-]
+RerankOption = Annotated[Rerank | None, typer.Option(help="Rerank the top results with a cross-encoder. [off]")]
 Snippet = Annotated[
     int | None, typer.Option(min=1, max=MAX_SNIPPET, help="Maximum characters of a snippet. [240]")
 ]

@@ -138,7 +138,7 @@ class SearchOptions(BaseModel):
         description="`*` asks for the first page of all results, `next_cursor` of an answer for the next. Without "
         "a cursor a search ranks only as deep as `limit`, and its answer has no `next_cursor`.",
     )
-    rerank: Rerank = Field(Rerank.OFF, description="Rerank the top results with a cross-encoder or an LLM.")
+    rerank: Rerank = Field(Rerank.OFF, description="Rerank the top results with a cross-encoder.")
 
     def with_limit(self, limit: int, default: SearchType) -> DocumentQuery:
         return DocumentQuery(

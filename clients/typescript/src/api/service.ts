@@ -336,7 +336,7 @@ export interface DocumentSearchRequest {
    * ranks only as deep as `limit`, and its answer has no `next_cursor`.
    */
   cursor?: string | null;
-  /** Rerank the top results with a cross-encoder or an LLM. Default: "off". */
+  /** Rerank the top results with a cross-encoder. Default: "off". */
   rerank?: Rerank;
   /** Maximum number of documents returned. Left out: 10, or what the plan allows if that is less. Default: 10. */
   limit?: number;
@@ -856,7 +856,7 @@ export interface PutCounts {
 export type PutOutcome = "created" | "updated" | "unchanged" | "refused";
 
 /** How the best documents are reranked. */
-export type Rerank = "off" | "cross_encoder" | "llm";
+export type Rerank = "off" | "cross_encoder";
 
 export interface ReviewRequest {
   /**

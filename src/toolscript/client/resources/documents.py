@@ -26,7 +26,7 @@ MAX_REQUEST_BYTES = 1024 * 1024
 MAX_DELETED = 1_000
 
 Fusion = Literal["rrf", "zscore", "best"]
-Rerank = Literal["off", "cross_encoder", "llm"]
+Rerank = Literal["off", "cross_encoder"]
 
 
 class Documents(Resource[M_co]):

@@ -24,7 +24,6 @@ class Rerank(StrEnum):
 
     OFF = "off"
     CROSS_ENCODER = "cross_encoder"
-    LLM = "llm"
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,8 @@ def test_every_option_reaches_the_search(library: CommandLine, parts: Parts) -> 
     library("search", "law", "--search-type", "hybrid", "--fusion", "zscore", "--limit", "3", "--offset", "1")
     query = parts.searched[-1]["query"]
     assert (query.search_type, query.fusion, query.top_k, query.offset) == ("hybrid", "zscore", 3, 1)
-    _, stderr = library("search", "law", "--rerank", "llm", code=2)
-    assert "error: rerank llm is not set up here" in stderr
+    _, stderr = library("search", "law", "--rerank", "cross_encoder", code=2)
+    assert "error: rerank cross_encoder is not set up here" in stderr
 
 
 @pytest.mark.requirement("DOC-007")

@@ -122,7 +122,7 @@ async def test_an_invalid_search_is_refused(api: Client, body: Json, status: int
 async def test_errors_speak_of_http_and_have_a_code_for_each_kind(parts: Parts, api: Client) -> None:
     missing = (await api.ask("GET", f"{DOCUMENTS}/none", 404)).json()["error"]
     assert "GET /api/v1/documents" in missing["details"]["hint"]
-    unranked = (await api.ask("POST", SEARCH, 422, {"query": "x", "rerank": "llm"})).json()["error"]
+    unranked = (await api.ask("POST", SEARCH, 422, {"query": "x", "rerank": "cross_encoder"})).json()["error"]
     assert unranked["details"]["hint"].startswith("leave out `rerank`, or ask the operator to set TOOLSCRIPT_")
     async with client_of(app_of(parts.routes()), "token-of-limited") as limited:
         beyond = await search(limited, 403, query="x", limit=6)
