@@ -1,7 +1,7 @@
 """HTTP connections of `serve`: refusals are cheap, and slow clients cannot hold a connection.
 
 A refusal is sent from the parser, not from a task: while searches keep the event loop busy, a task would wait for
-all of them.
+all of them. A request begins when its body has arrived: of one that never arrives, nothing but the parser runs.
 """
 
 import asyncio
@@ -76,6 +76,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._progress = 0
         self._begun: deque[tuple[RequestResponseCycle, ASGI3Application]] = deque()
+        self._arriving: tuple[RequestResponseCycle, ASGI3Application] | None = None
         self._is_busy = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -87,6 +88,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._sender_is_done()
+        self._arriving = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -114,10 +116,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._progress += len(body)
         if self._progress >= PROGRESS_BYTES and self._timer is not None:
             self._await_sender()
+            self._has_arrived()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._sender_is_done()
+        self._has_arrived()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -168,6 +172,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._begun.append((cycle, app))
         self._begin_all()
 
+    def _has_arrived(self) -> None:
+        """Start the request that waits for its body; called by the parser, so `data_received` begins it."""
+        if self._arriving is not None:
+            self._begun.append(self._arriving)
+            self._arriving = None
+
     def _begin_all(self) -> None:
         """Start requests in a loop, not recursively: each refusal starts the next request of a long pipeline."""
         if self._is_busy:
@@ -180,22 +190,30 @@ class GuardedProtocol(HttpToolsProtocol):
             self._is_busy = False
 
     def _begin(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        kind = kind_of(cycle.scope["method"], cycle.scope["path"])
-        if kind is None:
-            super()._start_asgi_task(cycle, app)
-            return
-        admission = self._guarded.admission
-        gate, client = admission.gates[kind], admission.clients.of(cast("dict[str, Any]", cycle.scope))
-        # A request whose body is still arriving takes a ticket later, see core/web/admission.py.
-        ticket = None if cycle.more_body else gate.enter(client)
-        is_refused = gate.refuses(client) if cycle.more_body else ticket is None
-        if is_refused and not self.flow.write_paused:
-            self._refuse(cycle, kind, client.at_once if gate.has_all_it_may(client) else None)
+        method, path = cycle.scope["method"], cycle.scope["path"]
+        kind, ticket = kind_of(method, path), None
+        if kind is not None:
+            admission = self._guarded.admission
+            gate, client = admission.gates[kind], admission.clients.of(cast("dict[str, Any]", cycle.scope))
+            # A request whose body is still arriving takes a ticket when it has arrived.
+            ticket = None if cycle.more_body else gate.enter(client)
+            is_refused = gate.refuses(client) if cycle.more_body else ticket is None
+            if is_refused and not self.flow.write_paused:
+                self._refuse(cycle, kind, client.at_once if gate.has_all_it_may(client) else None)
+                return
+        if cycle.more_body and len(cycle.body) < PROGRESS_BYTES and (method, path) not in UPLOADS:
+            self._await_body(cycle, app)
         elif ticket is None:
             super()._start_asgi_task(cycle, app)
         else:
             cycle.scope["state"][TICKET] = ticket
             super()._start_asgi_task(cycle, _releasing(app, ticket))
+
+    def _await_body(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._arriving = cycle, app
+        if cycle.waiting_for_100_continue:
+            cycle.waiting_for_100_continue = False
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _refuse(self, cycle: RequestResponseCycle, kind: Kind, at_once: int | None) -> None:
         scope = cast("dict[str, Any]", cycle.scope)
