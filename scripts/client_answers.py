@@ -36,8 +36,6 @@ def __getattr__(name: str) -> object:
 # Schemas whose names say how the API shows them, and not what they are; several schemas may become one record.
 NAMES = {
     "ListedTool": "Tool",
-    "ToolMatch": "ToolHit",
-    "ToolCandidate": "ToolHit",
     "ExplanationModel": "Explanation",
     "AuditShown": "AuditEntry",
     "RuleShown": "CurationRule",
@@ -148,8 +146,9 @@ def _service() -> Schema:
 def _answer_names(operation: Schema) -> Iterator[str]:
     for status, response in operation["responses"].items():
         schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-        if status < "300" and "$ref" in schema:
-            yield schema["$ref"].removeprefix(REFERENCE)
+        named = schema.get("items", schema)
+        if status < "300" and "$ref" in named:
+            yield named["$ref"].removeprefix(REFERENCE)
 
 
 def _closure(wanted: Sequence[tuple[Document, str]]) -> dict[str, Fields]:

@@ -56,7 +56,7 @@ def _request(
 
 
 REQUESTS = (
-    _request("tools", "POST", "/api/v1/tools/search", "create an invoice", needs=[QDRANT], uses=[POSTGRES]),
+    _request("tools", "POST", "/api/v1/search", "create an invoice", needs=[QDRANT], uses=[POSTGRES]),
     _request("documents", "POST", "/api/v1/documents/search", "rotate keys", needs=[QDRANT]),
     _request("knowledge", "POST", "/api/v1/knowledge/search", "rotate keys", needs=[QDRANT, MONGO]),
     _request("tools list", "GET", "/api/v1/tools?limit=1", needs=[POSTGRES]),

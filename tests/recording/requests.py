@@ -82,13 +82,13 @@ def catalog() -> Iterator[Asked]:
     """Yield searches of tools in every strategy and type, of skills, and lists by pages."""
     for text, (strategy, search_type) in _twice([(strategy, of) for strategy in STRATEGIES for of in TYPES]):
         body: Json = {"query": text, "strategy": strategy, "search_type": search_type, "explain": True}
-        yield Asked("tools", "/api/v1/tools/search", "POST", body)
+        yield Asked("tools", "/api/v1/search", "POST", body)
     for text, preset in zip(queries(), cycle(("balanced", "precision", "recall")), strict=False):
         yield Asked("tools", "/api/v1/search", "POST", {"query": text, "preset": preset, "limit": 10})
         yield Asked("tools", "", tool="search_tools", body={"query": text})
     for text, search_type in zip(queries(), cycle(TYPES), strict=False):
-        yield Asked("skills", "/api/v1/skills/search", "POST", {"query": text, "search_type": search_type})
-    yield from (Asked("skills", "/api/v1/search/skills", parameters={"query": text}) for text in queries()[:60])
+        parameters = {"query": text, "search_type": search_type}
+        yield Asked("skills", "/api/v1/search/skills", parameters=parameters)
     yield from (Asked("tools", "/api/v1/search/tools", parameters={"query": text}) for text in queries()[:60])
     for path in (
         "skills",

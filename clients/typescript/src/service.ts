@@ -36,20 +36,22 @@ import {
   type ReviewRequest,
   type RuleChanges,
   type RuleShown,
+  type SearchAnswer,
+  type SearchItemsQuery,
+  type SearchRequest,
   type SearchShown,
+  type SearchSkillsQuery,
   type SkillChanges,
   type SkillFields,
-  type SkillSearchAnswer,
-  type SkillSearchRequest,
+  type SkillMatch,
   type SkillShown,
   type SkillWritten,
   type SuggestionDecided,
   type SuggestionEvidence,
   type SuggestionShown,
   type TenantShown,
+  type ToolMatch,
   type ToolOfSkill,
-  type ToolSearchAnswer,
-  type ToolSearchRequest,
   type ToolShown,
   type ToolSource,
 } from "./api/service.ts";
@@ -111,10 +113,19 @@ class Resource {
 export class Tools extends Resource {
   async search(
     query: string,
-    search: Omit<ToolSearchRequest, "query"> = {},
+    search: Omit<SearchRequest, "query"> = {},
     options?: RequestOptions,
-  ): Promise<ToolSearchAnswer> {
+  ): Promise<SearchAnswer> {
     return await this.operator.send("search_tools", { body: { query, ...search } }, options);
+  }
+
+  /** Search all items, or those of named skills: the second stage of `search` alone. */
+  async searchItems(
+    query: string,
+    search: Omit<SearchItemsQuery, "query"> = {},
+    options?: RequestOptions,
+  ): Promise<ToolMatch[]> {
+    return await this.operator.send("search_items", { query: { query, ...search } }, options);
   }
 
   list(list: ListOptions<ListToolsQuery> = {}, options?: RequestOptions): Pages<ListedTool> {
@@ -148,10 +159,10 @@ export class Tools extends Resource {
 export class Skills extends Resource {
   async search(
     query: string,
-    search: Omit<SkillSearchRequest, "query"> = {},
+    search: Omit<SearchSkillsQuery, "query"> = {},
     options?: RequestOptions,
-  ): Promise<SkillSearchAnswer> {
-    return await this.operator.send("search_skills", { body: { query, ...search } }, options);
+  ): Promise<SkillMatch[]> {
+    return await this.operator.send("search_skills", { query: { query, ...search } }, options);
   }
 
   list(list: ListOptions<ListSkillsQuery> = {}, options?: RequestOptions): Pages<SkillShown> {

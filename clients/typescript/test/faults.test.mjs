@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Client, GatewayClient, PutError, ToolscriptError } from "../dist/index.js";
 import { acknowledge, refuse, sendJson, serve } from "./server.mjs";
 
-const FOUND = { query_id: "q", results: [], metadata: {} };
+const FOUND = { query: "x", tools: [], matched_skills: [], metadata: {}, query_id: "q", steps: [] };
 const CALLED = { content: [], structured_content: null, is_error: false };
 
 /** Run with a server, and close it whatever happens. */
@@ -238,7 +238,7 @@ test("a stream that is slow but goes on is read to its end", async () => {
 
 test("a signal ends a request, and a pause between two", async () => {
   const answer = (request, response) => {
-    if (request.url.endsWith("/tools/search")) refuse(response, 429, "RATE_LIMITED", { "retry-after": "50" });
+    if (request.url === "/api/v1/search") refuse(response, 429, "RATE_LIMITED", { "retry-after": "50" });
   };
   await withServer(answer, async ({ url, requests }) => {
     const client = new Client({ url });

@@ -74,8 +74,6 @@ REASONS_TO_DROP = ("full", "failed")
 # Product of a refused request, by the prefix of its route; first match wins.
 ROUTES = (
     ("/api/v1/search", TOOLS),
-    ("/api/v1/tools/search", TOOLS),
-    ("/api/v1/skills/search", TOOLS),
     ("/api/v1/knowledge", KNOWLEDGE),
     ("/search_knowledge", KNOWLEDGE),
     ("/sources", KNOWLEDGE),

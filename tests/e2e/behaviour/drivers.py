@@ -59,7 +59,7 @@ class InProcess:
         self._gateway = gateway
 
     def has(self, operation: str, arguments: Json) -> bool:
-        return operation.startswith("tools.") or operation == "servers.list"
+        return operation.startswith("tools.") or operation in ("servers.list", "servers.search")
 
     async def do(self, operation: str, arguments: Json) -> Json:
         given = {name: value for name, value in arguments.items() if name != "page_size"}
@@ -69,7 +69,7 @@ class InProcess:
                 return {"answer": {"results": [tool.to_json() async for tool in self._gateway.tools(**named)]}}
             if operation == "servers.list":
                 return {"answer": {"results": [server.to_json() for server in await self._gateway.servers()]}}
-            result = await getattr(self._gateway, operation.removeprefix("tools."))(*positional, **named)
+            result = await getattr(self._gateway, operation.partition(".")[2])(*positional, **named)
         except ToolscriptError as error:
             return _failed(error)
         return {"answer": {"module": result} if operation == "tools.types" else _as_json(result)}
@@ -89,7 +89,7 @@ class PythonSync:
         positional, named = _call_of(operation, arguments)
         try:
             result = getattr(getattr(self._client, resource), method)(*positional, **named)
-            if hasattr(result, "pages"):
+            if hasattr(result, "pages") or isinstance(result, list):
                 return {"answer": {"results": [entry.to_json() for entry in result]}}
         except ToolscriptError as error:
             return _failed(error)
@@ -113,6 +113,8 @@ class PythonAsync:
             if hasattr(result, "pages"):
                 return {"answer": {"results": [entry.to_json() async for entry in result]}}
             answer = await result
+            if isinstance(answer, list):
+                return {"answer": {"results": [entry.to_json() for entry in answer]}}
         except ToolscriptError as error:
             return _failed(error)
         return {"answer": {"module": answer} if operation == "tools.types" else _as_json(answer)}
@@ -160,6 +162,13 @@ class Http:
         "knowledge.list_sources": "knowledge/sources",
     }
 
+    SEARCHES: Mapping[str, str] = {
+        "tools.search": "/api/v1/search",
+        "servers.search": "/api/v1/tools/search",
+        "documents.search": "/api/v1/documents/search",
+        "knowledge.search": "/api/v1/knowledge/search",
+    }
+
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
 
@@ -167,6 +176,8 @@ class Http:
         return True
 
     async def do(self, operation: str, arguments: Json) -> Json:
+        if operation.endswith(".search"):
+            return await self._search(operation, arguments)
         if operation in self.LISTS:
             return await self._list(self.LISTS[operation], arguments)
         resource, _, method = operation.partition(".")
@@ -181,6 +192,12 @@ class Http:
             headers = {"content-type": "application/x-ndjson"}
             return _put_of(await self._client.put("/api/v1/documents", content=lines, headers=headers))
         return _answer_of(await self._client.post(f"/api/v1/{resource}/{method}", json=arguments))
+
+    async def _search(self, operation: str, arguments: Json) -> Json:
+        if operation != "skills.search":
+            return _answer_of(await self._client.post(self.SEARCHES[operation], json=arguments))
+        found = _answer_of(await self._client.get("/api/v1/search/skills", params=arguments))
+        return found if "error" in found else {"answer": {"results": found["answer"]}}
 
     async def _list(self, path: str, arguments: Json) -> Json:
         query = {name: value for name, value in arguments.items() if name != "page_size"}
@@ -218,11 +235,11 @@ class Mcp:
 
     name = "MCP"
     GATEWAY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-        "tools.search": ("search_tools", ("query", "limit", "threshold")),
+        "servers.search": ("search_tools", ("query", "limit", "threshold")),
         "tools.call": ("call_tool", ("id", "arguments")),
     }
     SERVICE: Mapping[str, tuple[str, tuple[str, ...]]] = {
-        "tools.search": ("search_tools", ("query", "limit", "threshold")),
+        "tools.search": ("search_tools", ("query", "limit")),
         "documents.search": ("search_documents", ("query", "limit", "filters")),
         "knowledge.search": ("search_knowledge", ("query", "limit")),
     }
@@ -261,7 +278,7 @@ def _renamed(data: Json) -> Json:
             "name": hit.get("tool") or hit.get("toolId") or hit.get("name"),
             "kind": hit.get("kind") or hit.get("type") or "tool",
         }
-        for hit in data["results"]
+        for hit in data["tools" if "tools" in data else "results"]
     ]
     return {"results": hits, "metadata": {"good_match": data.get("good_match"), **data.get("metadata", {})}}
 
@@ -275,7 +292,7 @@ class Commands:
         self._variables = variables
         self._folder = folder
 
-    GATEWAY = ("tools.search", "tools.call", "tools.types")
+    GATEWAY = ("servers.search", "tools.call", "tools.types")
     SERVICE = ("tools.search", "skills.search", "documents.search", "documents.get", "documents.delete")
 
     def has(self, operation: str, arguments: Json) -> bool:
@@ -335,8 +352,10 @@ class ServiceCommands(Commands):
         words = ["tools", "skills"] if operation == "skills.search" else words
         schemas = ["--schemas"] if arguments.get("include_schemas") else []
         filters = ["--filter", json.dumps(arguments["filters"])] if "filters" in arguments else []
-        options = _options(arguments, "limit", "kind", "threshold")
-        return self.run(*words, arguments["query"], *options, *schemas, *filters)
+        kinds = ["--kind", arguments["item_type"]] if "item_type" in arguments else []
+        options = [*_options(arguments, "limit"), *kinds]
+        found = self.run(*words, arguments["query"], *options, *schemas, *filters)
+        return {"answer": {"results": found["answer"]}} if isinstance(found.get("answer"), list) else found
 
 
 @asynccontextmanager

@@ -27,14 +27,14 @@ DOCUMENTS = [
 OLD = {"must": [{"field": "year", "op": "lt", "value": 1900}]}
 
 GATEWAY_CASES: list[tuple[str, Json]] = [
-    ("tools.search", {"query": "add two numbers"}),
-    ("tools.search", {"query": "add two numbers", "limit": 1}),
-    ("tools.search", {"query": "read a file", "limit": 10, "threshold": 0.0}),
-    ("tools.search", {"query": "review code", "kind": "prompt", "threshold": 0.1}),
-    ("tools.search", {"query": "zzyzx quuxify the frobnicator"}),
-    ("tools.search", {"query": "  "}),
-    ("tools.search", {"query": "x", "limit": 0}),
-    ("tools.search", {"query": "x" * 1_001}),
+    ("servers.search", {"query": "add two numbers"}),
+    ("servers.search", {"query": "add two numbers", "limit": 1}),
+    ("servers.search", {"query": "read a file", "limit": 10, "threshold": 0.0}),
+    ("servers.search", {"query": "review code", "kind": "prompt", "threshold": 0.1}),
+    ("servers.search", {"query": "zzyzx quuxify the frobnicator"}),
+    ("servers.search", {"query": "  "}),
+    ("servers.search", {"query": "x", "limit": 0}),
+    ("servers.search", {"query": "x" * 1_001}),
     ("tools.list", {"page_size": 3}),
     ("tools.list", {"kind": "prompt"}),
     ("tools.list", {"server": "plain", "page_size": 1}),
@@ -55,7 +55,7 @@ GATEWAY_CASES: list[tuple[str, Json]] = [
 SERVICE_CASES: list[tuple[str, Json]] = [
     ("tools.search", {"query": "schedule a meeting"}),
     ("tools.search", {"query": "schedule a meeting", "limit": 1}),
-    ("tools.search", {"query": "schedule a meeting", "kind": "tool", "limit": 3}),
+    ("tools.search", {"query": "schedule a meeting", "item_type": "tool", "limit": 3}),
     ("tools.search", {"query": "zzyzx quuxify the frobnicator"}),
     ("tools.search", {"query": "  "}),
     ("tools.search", {"query": "x" * 1_001}),
@@ -82,12 +82,13 @@ SERVICE_CASES: list[tuple[str, Json]] = [
     ("knowledge.list_sources", {"page_size": 1}),
 ]
 # Fields that differ from one request to the next, or that not every surface has.
-VOLATILE = {"query_id", "took_ms", "stages_ms", "updated_at", "hint", "line"}
+VOLATILE = {"query_id", "took_ms", "updated_at", "hint", "line"}
 # What a server says of itself only while it runs: gateways with the same servers may let others sleep.
 RUNTIME = {"state", "protocol", "version"}
 # Of these operations, MCP and some commands return a part, with other names: this is what all have.
 SHARED = {
     "tools.search": ("name", "confidence"),
+    "servers.search": ("name", "confidence"),
     "documents.search": ("id", "score"),
     "knowledge.search": ("id",),
 }
@@ -117,7 +118,11 @@ async def of_service(demo: Demo, tmp_path: Path, typescript: Sequence[str]) -> A
 def whole(value: Any) -> Any:
     """Return an answer without what is volatile, null and absent alike."""
     if isinstance(value, Mapping):
-        fields = {name: whole(field) for name, field in value.items() if name not in VOLATILE}
+        fields = {
+            name: whole(field)
+            for name, field in value.items()
+            if name not in VOLATILE and not name.endswith("_time_ms")
+        }
         return {name: field for name, field in fields.items() if field is not None}
     if isinstance(value, list):
         return [whole(entry) for entry in value]
@@ -140,7 +145,7 @@ def shared(operation: str, outcome: Json) -> Any:
         return whole(outcome)
     hits = [
         [_full_name(hit) if name == "name" else hit.get(name) for name in SHARED[operation]]
-        for hit in outcome["answer"]["results"]
+        for hit in outcome["answer"]["tools" if "tools" in outcome["answer"] else "results"]
     ]
     rounded = [[round(field, 2) if isinstance(field, float) else field for field in hit] for hit in hits]
     return {"hits": rounded, "good_match": outcome["answer"]["metadata"].get("good_match")}

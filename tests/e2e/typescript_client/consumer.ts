@@ -7,7 +7,7 @@ const tools: service.ListedTool[] = [];
 const client = new Client({ url: process.env["SERVICE_URL"] ?? "", token: process.env["SERVICE_TOKEN"] });
 for await (const tool of client.tools.list({ page_size: 7 })) tools.push(tool);
 
-const found: service.ToolSearchAnswer = await client.tools.search("schedule a meeting", { limit: 1, explain: true });
+const found: service.SearchAnswer = await client.tools.search("schedule a meeting", { limit: 1, explain: true });
 const skills: service.SkillShown[] = await client.skills.list({ page_size: 5 }).all();
 const put: service.DocumentsPut = await client.documents.put([
   { id: "whales", text: "Whales are mammals.", metadata: { year: 2026 } },
@@ -48,7 +48,7 @@ console.log(
   JSON.stringify({
     tools: tools.length,
     unique: new Set(tools.map((tool) => tool.id)).size,
-    found: found.results.map((hit) => hit.name),
+    found: found.tools.map((hit) => hit.name),
     skills: skills.length,
     put: put.counts,
     whales: whales?.id,

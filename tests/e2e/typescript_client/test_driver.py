@@ -57,7 +57,7 @@ def test_the_driver_asks_a_service(ask: Ask, demo: Demo) -> None:
         ("documents.put", {"documents": documents}),
         ("documents.delete", {"ids": ["driven"]}),
     )
-    assert [hit["name"] for hit in found["answer"]["results"]] == ["create_event"]
+    assert [hit["name"] for hit in found["answer"]["tools"]] == ["create_event"]
     assert len(listed["answer"]["results"]) == 40
     assert missing["error"]["code"] == "NOT_FOUND"
     assert put["answer"]["results"] == [{"id": "driven", "state": "created", "chunk_count": 1}]

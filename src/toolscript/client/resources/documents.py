@@ -14,7 +14,7 @@ from toolscript.client.answers.documents import (
     PutResult,
     Tenant,
 )
-from toolscript.client.exchange import LINES, TRANSIENT, Pull, Request, Steps
+from toolscript.client.exchange import LINES, TRANSIENT, Answer, Pull, Request, Steps
 from toolscript.client.resource import PREFIX, Listing, M_co, Resource, listing, operation, step_of
 from toolscript.client.resources.tools import SearchType
 from toolscript.core.errors import ToolscriptError, Unavailable
@@ -144,9 +144,9 @@ class Tenants(Resource[M_co]):
         return self._ask("GET", f"{TENANTS}/{step_of(name)}", Tenant)
 
 
-def _put_results(body: bytes) -> tuple[dict[int, PutResult], ToolscriptError | None]:
+def _put_results(answer: Answer) -> tuple[dict[int, PutResult], ToolscriptError | None]:
     """Return results by the line of their document, from 1, and the error that ended the request early."""
-    *lines, last = _objects(body)
+    *lines, last = _objects(answer.body)
     error = last.get("error")
     stopped = None if error is None else Unavailable(str(error["message"]), hint=_hint(error))
     return {int(line.pop("line")): PutResult.from_json(line) for line in lines}, stopped

@@ -9,13 +9,16 @@ from toolscript.client.answers.tools import (
     ItemSkills,
     Review,
     ReviewDecision,
+    SearchAnswer,
     Server,
     Tool,
+    ToolMatch,
     ToolSearchAnswer,
 )
 from toolscript.client.exchange import Request, Steps
 from toolscript.client.resource import (
     PREFIX,
+    Found,
     Listing,
     M_co,
     Resource,
@@ -26,6 +29,7 @@ from toolscript.client.resource import (
     values_of,
 )
 
+SEARCH = f"{PREFIX}/search"
 TOOLS, SERVERS, ACTIVITY = f"{PREFIX}/tools", f"{PREFIX}/servers", f"{PREFIX}/activity"
 REVIEWS = f"{PREFIX}/reviews"
 # How long a tool may take.
@@ -46,40 +50,57 @@ class Tools(Resource[M_co]):
         self,
         query: str,
         *,
+        item_type: Kind | None = None,
         limit: int | None = None,
-        kind: Kind | Literal["any"] | None = None,
-        threshold: float | None = None,
-        search_type: SearchType | None = None,
-        include_schemas: bool | None = None,
-        explain: bool | None = None,
-        preset: Preset | None = None,
-        strategy: Strategy | None = None,
-        skill_ids: Sequence[str] | None = None,
         skill_limit: int | None = None,
         skill_threshold: float | None = None,
-        why_not: str | None = None,
+        tool_threshold: float | None = None,
+        include_schemas: bool | None = None,
+        strategy: Strategy | None = None,
+        preset: Preset | None = None,
+        search_type: SearchType | None = None,
+        skill_ids: Sequence[str] | None = None,
         servers: Sequence[str] | None = None,
         namespaces: Sequence[str] | None = None,
-    ) -> Steps[ToolSearchAnswer]:
-        """Search tools. None leaves it to the server. `kind="any"` is for a gateway, `preset` etc. a service."""
+        explain: bool | None = None,
+        why_not: str | None = None,
+    ) -> Steps[SearchAnswer]:
+        """Search the catalog of a service, routed by skills. None leaves it to the service."""
         body = {
             "query": query,
+            "item_type": item_type,
             "limit": limit,
-            "kind": kind,
-            "threshold": threshold,
-            "search_type": search_type,
-            "include_schemas": include_schemas,
-            "explain": explain,
-            "preset": preset,
-            "strategy": strategy,
-            "skill_ids": None if skill_ids is None else list(skill_ids),
             "skill_limit": skill_limit,
             "skill_threshold": skill_threshold,
-            "why_not": why_not,
+            "tool_threshold": tool_threshold,
+            "include_schemas": include_schemas,
+            "strategy": strategy,
+            "preset": preset,
+            "search_type": search_type,
+            "skill_ids": None if skill_ids is None else list(skill_ids),
             "servers": None if servers is None else list(servers),
             "namespaces": None if namespaces is None else list(namespaces),
+            "explain": explain,
+            "why_not": why_not,
         }
-        return self._ask("POST", f"{TOOLS}/search", ToolSearchAnswer, body=body)
+        return self._ask("POST", SEARCH, SearchAnswer, body=body)
+
+    @operation
+    def search_items(
+        self,
+        query: str,
+        *,
+        skill_ids: Sequence[str] = (),
+        item_type: Kind | None = None,
+        limit: int | None = None,
+        threshold: float | None = None,
+        search_type: SearchType | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> Steps[Found[ToolMatch]]:
+        """Search all items of a service, or those of named skills: the second stage of `search` alone."""
+        options = {"item_type": item_type, "limit": limit, "threshold": threshold, "search_type": search_type}
+        named = {"skill_ids": ",".join(skill_ids) or None, "namespaces": values_of(namespaces)}
+        return self._find(f"{SEARCH}/tools", ToolMatch, {"query": query, **options, **named})
 
     @listing
     def list(
@@ -159,6 +180,30 @@ class Tools(Resource[M_co]):
 
 
 class Servers(Resource[M_co]):
+    @operation
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        kind: Kind | Literal["any"] | None = None,
+        threshold: float | None = None,
+        search_type: SearchType | None = None,
+        include_schemas: bool | None = None,
+        explain: bool | None = None,
+    ) -> Steps[ToolSearchAnswer]:
+        """Search the tools of a gateway's servers. None leaves it to the gateway."""
+        body = {
+            "query": query,
+            "limit": limit,
+            "kind": kind,
+            "threshold": threshold,
+            "search_type": search_type,
+            "include_schemas": include_schemas,
+            "explain": explain,
+        }
+        return self._ask("POST", f"{TOOLS}/search", ToolSearchAnswer, body=body)
+
     @listing
     def list(self, *, page_size: int | None = None, cursor: str = "") -> Listing[Server]:
         """List the MCP servers of a gateway, with their states."""

@@ -88,7 +88,7 @@ def _weight(parameters: Sequence[str]) -> float:
 
 
 class _Number(Convertor[str]):
-    """Digits of a path parameter, which FastAPI reads; so `/tools/search` is not the path of one tool."""
+    """Digits of a path parameter, which FastAPI reads; so `/tools/sources` is not the path of one tool."""
 
     regex = "[0-9]{1,40}"
 

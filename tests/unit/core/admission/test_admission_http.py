@@ -69,8 +69,7 @@ async def busy(wait: float = 0.0) -> AsyncIterator[tuple[Busy, httpx2.AsyncClien
     ("method", "path"),
     [
         SEARCH,
-        ("POST", "/api/v1/tools/search"),
-        ("POST", "/api/v1/skills/search"),
+        ("GET", "/api/v1/search/skills"),
         ("POST", "/api/v1/documents/search"),
         ("GET", "/api/v1/search/tools"),
         ("POST", "/search"),
@@ -170,7 +169,7 @@ GATES: list[tuple[str, str, Kind | None]] = [
     ("PUT", "/documents", None),
     ("GET", "/livez", None),
     ("POST", "/api/v1/documents/search", Kind.READ),
-    ("POST", "/api/v1/tools/search", Kind.READ),
+    ("POST", "/api/v1/search", Kind.READ),
     ("POST", "/api/v1/knowledge/search", Kind.READ),
     ("POST", "/search_knowledge", Kind.READ),
     ("POST", "/mcp", Kind.READ),
@@ -181,7 +180,7 @@ GATES: list[tuple[str, str, Kind | None]] = [
     ("POST", "/api/v1/skills", Kind.MANAGE),
     ("GET", "/api/v1/skills", Kind.READ),
     ("POST", "/api/v1/suggestions/7/approve", Kind.MANAGE),
-    ("POST", "/api/v1/skills/search", Kind.READ),
+    ("GET", "/api/v1/search/skills", Kind.READ),
     ("GET", "/api/v1/sourcesandmore", Kind.READ),
     # The id of a document may look like a search.
     ("DELETE", "/api/v1/documents/search", Kind.WRITE),

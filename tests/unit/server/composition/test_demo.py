@@ -193,7 +193,7 @@ def test_the_commands_shown_run_unchanged_in_a_shell(demo: Demo) -> None:
         check=True,
     )
     tools, knowledge, documents = (json.loads(line) for line in done.stdout.splitlines() if line)
-    assert tools["results"][0]["name"] == "create_event"
+    assert tools["tools"][0]["name"] == "create_event"
     assert knowledge["results"][0]["source"]["title"] == "Compost"
     assert documents["results"][0]["id"] == "handbook-holiday"
 

@@ -261,7 +261,7 @@ async def test_requests_above_the_rate_limit_are_counted(metrics: Metrics) -> No
         ("/api/v1/documents/{document_id}", DOCUMENTS),
         ("/api/v1/tenants", DOCUMENTS),
         ("/api/v1/search", TOOLS),
-        ("/api/v1/tools/search", TOOLS),
+        ("/api/v1/search/skills", TOOLS),
         ("/search_knowledge", KNOWLEDGE),
         ("/api/v1/knowledge/search", KNOWLEDGE),
         ("/readyz", OTHER),
