@@ -32,6 +32,7 @@ from toolscript.core.web.request_context import RequestContext, SecurityHeaders,
 from toolscript.gateway.activity import ActivityLog, NoActivity
 from toolscript.gateway.activity_api import NamedClient, activity_routes
 from toolscript.gateway.api import HAS_CREDENTIAL, api_routes, json_object, seen_by, terms_of
+from toolscript.gateway.bridge_http import MAX_BODY_BYTES
 from toolscript.gateway.callers import CLIENT_OF_TOKEN, on_terms
 from toolscript.gateway.client_tokens import is_for_clients
 from toolscript.gateway.json import (
@@ -58,7 +59,6 @@ _HOW_TO_AUTHENTICATE = (
 # No request is answered before its guard: nothing else is done on these threads.
 _GUARDS = DaemonThreads("guard", 2)
 MAX_TOOLS = 1_000
-MAX_BYTES = 8 * 1024 * 1024
 
 
 class Guard:
@@ -284,7 +284,7 @@ def create_gateway_app(
         ],
         middleware=[
             Middleware(SecurityHeaders),
-            Middleware(RequestContext, max_bytes=MAX_BYTES),
+            Middleware(RequestContext, max_bytes=MAX_BODY_BYTES),
             Middleware(Guard, token=token, is_same_person=is_same_person, client_of=client_of),
             Middleware(NamedClient),
             *more_middleware,

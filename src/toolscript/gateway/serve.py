@@ -24,7 +24,7 @@ from toolscript.core.items import JsonObject
 from toolscript.core.mcp.lazy_mount import LazyMount
 from toolscript.core.own_files import write_private
 from toolscript.core.version import __version__
-from toolscript.gateway.bridge_http import Lost, NotSent
+from toolscript.gateway.bridge_http import MAX_BODY_BYTES, Lost, NotSent
 from toolscript.gateway.client_tokens import ClientTokens, is_of_client
 from toolscript.gateway.config.read import ConfigPlace
 from toolscript.gateway.discovery import ALREADY_RUNNING, Record, choices_of, own_token, place_of, running_file
@@ -55,7 +55,6 @@ LOOPBACK = "127.0.0.1"
 # How long a thread keeps others from running: each request waits for that several times, where one has much to do.
 SWITCH_SECONDS = 0.0005
 # Of a request.
-MAX_BYTES = 8 * 1024 * 1024
 LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total", "query_id")
 
 logger = logging.getLogger("toolscript.gateway")
@@ -123,7 +122,7 @@ class McpRoutes:
 def _with_sessions(server: "ToolServer") -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
     from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
 
-    return mcp_asgi_with_sessions(server, MAX_BYTES, PIPE_HEADER)
+    return mcp_asgi_with_sessions(server, MAX_BODY_BYTES, PIPE_HEADER)
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
