@@ -70,7 +70,7 @@ def sync_file(path: Path, *, source: str, prune: bool, namespace: str, on_progre
                 prune=prune,
                 empty_hint=f"`{_removal(source, namespace)}` removes all of it; or leave --prune out",
                 total=count_lines(path),
-                on_progress=on_progress,
+                on_progress=change.following(on_progress),
             )
 
     with recorded("items.import", source, namespace) as change:
@@ -91,7 +91,8 @@ def sync_servers(
     async def run() -> Sequence[ServerReport]:
         chosen = choose_servers(_config_place(config), only)
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
-            reports = await ServerSync(catalog.of(namespace), servers, prune, on_progress).once(wait_seconds)
+            sync = ServerSync(catalog.of(namespace), servers, prune, change.following(on_progress))
+            reports = await sync.once(wait_seconds)
             return sorted([*reports, *chosen.left_out], key=lambda report: report.server)
 
     with recorded("servers.sync", ", ".join(only) or "all", namespace) as change:
