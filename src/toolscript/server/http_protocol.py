@@ -1,7 +1,8 @@
 """HTTP connections of `serve`: refusals are cheap, and slow clients cannot hold a connection.
 
-A refusal is sent from the parser, not from a task: while searches keep the event loop busy, a task would wait for
-all of them. A request begins when its body has arrived: of one that never arrives, nothing but the parser runs.
+A refusal is sent from the parser, not from a task, and so is the answer of `/livez`: while searches keep the event
+loop busy, a task would wait for all of them. A request begins when its body has arrived; of one that never
+arrives, nothing but the parser runs.
 """
 
 import asyncio
@@ -11,12 +12,13 @@ import socket
 import sys
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, cast
 
 import uvicorn
+from starlette.types import Message
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -33,6 +35,9 @@ OTHER_FILES = 128
 PROGRESS_BYTES = 64 * 1024
 # Of the parser; it refuses longer ones.
 MAX_URL_BYTES = 65_535
+
+# Asked by what restarts a process that is late with the answer. core/health.py describes the route.
+ALIVE, ALIVE_BODY = ("GET", "/livez"), b'{"status":"alive"}'
 
 # Under `nohup` SIGHUP is ignored, and stays ignored.
 ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM", "SIGINT") if hasattr(signal, name))
@@ -191,6 +196,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _begin(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         method, path = cycle.scope["method"], cycle.scope["path"]
+        if (method, path) == ALIVE and not cycle.more_body and not self.flow.write_paused:
+            self._answer(cycle, _alive(self._own_headers(cycle)))
+            return
         kind, ticket = kind_of(method, path), None
         if kind is not None:
             admission = self._guarded.admission
@@ -217,26 +225,43 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _refuse(self, cycle: RequestResponseCycle, kind: Kind, at_once: int | None) -> None:
         scope = cast("dict[str, Any]", cycle.scope)
-        answer = refusal(
-            scope["path"],
-            at_once,
-            (HEADER, request_id_of(scope).encode()),
-            (b"x-content-type-options", b"nosniff"),
-        )
+        self._answer(cycle, refusal(scope["path"], at_once, *self._own_headers(cycle)))
+        self._guarded.admission.refused(kind, scope["path"], time.perf_counter() - scope["state"][PARSED_AT])
 
-        async def refuse(_scope: Any, _receive: Any, send: Any) -> None:
-            for message in answer:
+    @staticmethod
+    def _own_headers(cycle: RequestResponseCycle) -> tuple[tuple[bytes, bytes], ...]:
+        """Return those that the application gives every answer."""
+        request_id = request_id_of(cast("dict[str, Any]", cycle.scope))
+        return (HEADER, request_id.encode()), (b"x-content-type-options", b"nosniff")
+
+    @staticmethod
+    def _answer(cycle: RequestResponseCycle, messages: Sequence[Message]) -> None:
+        """Send an answer now, without a task: a task waits for all others that are ready."""
+
+        async def answer(_scope: Any, _receive: Any, send: Any) -> None:
+            for message in messages:
                 await send(message)
 
-        refusing = cycle.run_asgi(refuse)
+        answering = cycle.run_asgi(answer)
         try:
             # It never suspends: the transport buffers what is sent.
-            refusing.send(None)
+            answering.send(None)
         except StopIteration:
             pass
         finally:
-            refusing.close()
-        self._guarded.admission.refused(kind, scope["path"], time.perf_counter() - scope["state"][PARSED_AT])
+            answering.close()
+
+
+def _alive(headers: Sequence[tuple[bytes, bytes]]) -> Sequence[Message]:
+    length = (b"content-length", str(len(ALIVE_BODY)).encode())
+    return (
+        {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-type", b"application/json"), length, *headers],
+        },
+        {"type": "http.response.body", "body": ALIVE_BODY},
+    )
 
 
 def _releasing(app: ASGI3Application, ticket: Ticket) -> ASGI3Application:

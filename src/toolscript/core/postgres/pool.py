@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import re
 import select
@@ -173,7 +174,7 @@ async def open_pool(
     await pool.open(wait=False)
 
     async def probe() -> None:
-        await _probe(pool)
+        await _probe(pool, patience.probe_seconds)
 
     breaker = Breaker(Engine("PostgreSQL", CatalogUnavailable, probe, _is_down), patience)
     _breakers[pool] = breaker
@@ -201,10 +202,11 @@ async def _check_open(conn: Connection) -> None:
             await conn.execute("")
 
 
-async def _probe(pool: Pool) -> None:
-    """Ask over a connection of its own: those of the pool may all be waiting."""
+async def _probe(pool: Pool, seconds: float) -> None:
+    """Ask over a connection of its own, which has all this time: those of the pool may all be waiting."""
+    options = cast("dict[str, Any]", pool.kwargs) | {"connect_timeout": max(2, math.ceil(seconds))}
     try:
-        connecting = pool.connection_class.connect(str(pool.conninfo), **cast("dict[str, Any]", pool.kwargs))
+        connecting = pool.connection_class.connect(str(pool.conninfo), **options)
         async with await connecting as conn:
             await conn.execute("SELECT 1")
     except (psycopg.Error, OSError) as error:

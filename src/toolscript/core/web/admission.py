@@ -125,13 +125,17 @@ class Gate:
         return share if client.at_once is None else min(share, client.at_once)
 
     def adapt(self, late_seconds: float) -> None:
-        """Adapt the limit and the share of a client to the event loop's lag; called periodically."""
+        """Adapt the limit and the share of a client to the event loop's lag; called periodically.
+
+        A late loop calls it as late: the limit falls by as much as it would have fallen in time.
+        """
         if late_seconds > BUSY_SECONDS:
             self._share = float(SHARE)
         elif self.waiting:
             self._share = min(self.limits.concurrent, self._share * SHARE_INCREASE)
         if late_seconds > LATE_SECONDS or (not self.waiting and self.running < self._limit / 2):
-            self._limit = max(self._minimum, self._limit * DECREASE)
+            missed = late_seconds / ADAPT_EVERY_SECONDS
+            self._limit = max(self._minimum, self._limit * DECREASE ** (1.0 + missed))
         elif self.waiting:
             self._limit = min(self.limits.concurrent, self._limit * INCREASE)
             self._admit_waiting()

@@ -97,6 +97,18 @@ async def test_half_a_body_begins_no_request(path: bytes, rest: bytes) -> None:
         assert echo.begun == 3
 
 
+async def test_that_the_process_is_alive_is_said_by_the_parser_in_the_order_of_requests() -> None:
+    """A task would wait for all searches that are ready to go on."""
+    echo, alive = Echo(), b"GET /livez HTTP/1.1\r\nhost: x\r\nx-request-id: mine\r\n\r\n"
+    async with serving(echo) as port, connected(port) as (reader, writer):
+        writer.write(alive + POST % b"/one" + b"content-length: 2\r\n\r\n{}" + alive)
+        answers = [await answer_of(reader) for _ in range(3)]
+        assert answers == [(OK, b'{"status":"alive"}'), (OK, b"2"), (OK, b'{"status":"alive"}')]
+        assert echo.begun == 1
+        writer.write(alive)
+        assert b"x-request-id: mine" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+
+
 async def test_pipelined_requests_are_answered_in_their_order() -> None:
     echo = Echo()
     async with serving(echo) as port, connected(port) as (reader, writer):
