@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from tests.e2e.tenants.checking import found_in
-from tests.e2e.tenants.requests_of_tenants import EVENTS, LINES
+from tests.e2e.tenants.requests_of_tenants import LINES
 
 SYLLABLES = ("ba", "ko", "ri", "mu", "ten", "sol", "va", "pel", "dor", "ni")
 WORDS = tuple(f"{first}{second}{third}" for first in SYLLABLES for second in SYLLABLES for third in SYLLABLES[:4])
@@ -69,7 +69,7 @@ def searches(texts: int) -> Iterator[tuple[Json, str]]:
         yield {**text, "metadata_fields": ["n"], "snippet_max_chars": 60}, ""
         yield {**text, "cursor": "*", "top_k": 60}, ""
         yield {**text, "filters": {"must": [{"field": "tags", "op": "in", "value": ["tag-1"]}]}}, ""
-        yield text, (LINES, EVENTS)[index % 2]
+        yield text, LINES
     for field, op, value in OPS:
         for where in ("must", "should", "must_not")[:texts]:
             yield {"filters": {where: [{"field": field, "op": op, "value": value}]}, "top_k": 20}, ""

@@ -33,7 +33,7 @@ FINDING = (
         "snippets",
         "metadata_fields",
     ),
-    *("stream of lines", "stream of events", "cursor, by filters", "cursor, by rank", "hostile headers"),
+    *("stream", "cursor, by filters", "cursor, by rank", "hostile headers"),
 )
 
 Running = tuple[Service, Issuer, Settings]

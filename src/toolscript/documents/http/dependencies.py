@@ -24,7 +24,7 @@ from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.tenants import TenantUsage
 
-JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
+JSON, LINES = "application/json", "application/x-ndjson"
 
 NOT_SET_UP = "documents are not set up here"
 SET_UP_HINT = "set TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER to the issuer of tokens you trust"

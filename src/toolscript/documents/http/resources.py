@@ -85,9 +85,8 @@ def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
     ) -> Response:
         """Searches the documents of the client's tenant by meaning, by keywords or by both, and by metadata.
 
-        With `Accept: application/x-ndjson` every result is a line, and a last line has `query_id` and `metadata`;
-        with `text/event-stream` they are events `result` and `end`. Both start before the search does: a later
-        error is a last line or an event `error`, and the status stays 200.
+        With `Accept: application/x-ndjson` every result is a line, and a last line has `query_id` and `metadata`.
+        The lines start before the search does: a later error is a last line, and the status stays 200.
         """
         query = search_request.as_query(documents.default, principal.plan)
         return await respond(documents, principal, query, request, RESOURCE)

@@ -10,7 +10,7 @@ import httpx2
 OTHER_ROUTES = ("/api/v1/", "/search_knowledge", "/sources", "/passages/")
 DOCUMENTS = "/api/v1/documents"
 OPEN = frozenset({("GET", "/livez"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/search/health")})
-LINES, EVENTS = "application/x-ndjson", "text/event-stream"
+LINES = "application/x-ndjson"
 
 Json = dict[str, Any]
 

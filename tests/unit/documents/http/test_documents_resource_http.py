@@ -20,7 +20,6 @@ pytestmark = pytest.mark.requirement("DOC-001", "DOC-006")
 
 DOCUMENTS = "/api/v1/documents"
 SEARCH, DELETE = f"{DOCUMENTS}/search", f"{DOCUMENTS}/delete"
-EVENTS = "text/event-stream"
 RENAMED = {"id": "doc_id", "chunk": "passage", "chunks": "passages", "chunk_count": "passages", "state": "status"}
 LIBRARY = [
     document(1, "Whales are mammals that live in the sea.", title="Whales", year=2019),
@@ -84,7 +83,7 @@ async def test_pages_of_a_search_follow_each_other_by_cursor(api: Client) -> Non
     assert sorted(ids) == [f"doc-{number}" for number in range(7)]
 
 
-async def test_a_stream_has_a_line_or_event_for_each_result_and_ends_with_the_rest(api: Client) -> None:
+async def test_a_stream_has_a_line_for_each_result_and_ends_with_the_rest(api: Client) -> None:
     await put(api, *LIBRARY)
     whole = await search(api, query="sea")
     lines = (await api.ask("POST", SEARCH, 200, {"query": "sea"}, accept=LINES)).text.splitlines()
@@ -92,9 +91,6 @@ async def test_a_stream_has_a_line_or_event_for_each_result_and_ends_with_the_re
     assert results == whole["results"]
     assert end.keys() == {"query_id", "metadata"}
     assert end["metadata"].keys() == whole["metadata"].keys()
-    events = (await api.ask("POST", SEARCH, 200, {"query": "sea"}, accept=EVENTS)).text
-    kinds = [line.removeprefix("event: ") for line in events.splitlines() if line.startswith("event: ")]
-    assert kinds == [*["result"] * len(results), "end"]
 
 
 async def test_an_error_of_a_stream_has_the_code_of_its_kind(parts: Parts) -> None:

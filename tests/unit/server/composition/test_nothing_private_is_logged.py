@@ -56,7 +56,7 @@ async def use(client: httpx2.AsyncClient) -> list[int]:
         await client.post(f"/documents/{TITLE}"),
         await client.get(f"/Documents/{TITLE}"),
         await client.post("/search", json={"query": QUERY, "filters": filters}),
-        await client.post("/search", json={"query": QUERY}, headers={"accept": "text/event-stream"}),
+        await client.post("/search", json={"query": QUERY}, headers={"accept": "application/x-ndjson"}),
         await client.post("/search", json={"query": QUERY, "cursor": VALUE}),
         await client.post("/search", json={"query": [QUERY], TEXT: VALUE}),
         await client.post("/search", json={"query": QUERY}, headers=wrong),
