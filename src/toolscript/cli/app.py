@@ -363,7 +363,7 @@ def _examine_gateway(data: Mapping[str, object], *, as_json: bool) -> bool:
 
 
 def _has_service_settings() -> bool:
-    from toolscript.gateway.settings import environment
+    from toolscript.core.settings.environment import environment
 
     return any(name.startswith(SERVICE_PREFIXES) for name in environment())
 

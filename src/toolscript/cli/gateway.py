@@ -293,9 +293,10 @@ def serve_commands(app: typer.Typer) -> None:
         alone: Alone = False,
     ) -> None:
         """Serve one MCP client over stdin and stdout: tools to find and call all others, prompts and resources."""
+        from toolscript.core.settings.environment import environment
         from toolscript.gateway.bridge import run_bridge
         from toolscript.gateway.bridge_place import BridgeSettings
-        from toolscript.gateway.settings import environment, load_gateway_settings
+        from toolscript.gateway.settings import load_gateway_settings
 
         given = flags(config=config, data_dir=data_dir, model=model, alone=alone)
         load_gateway_settings(given)

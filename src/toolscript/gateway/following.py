@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolscript.core.errors import ConfigInvalid
 from toolscript.core.mcp_client.model import Offer
+from toolscript.core.settings.environment import environment
 from toolscript.core.values import silent
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.watch import config_changes
@@ -25,7 +26,7 @@ from toolscript.gateway.runtime import (
     read_curation,
 )
 from toolscript.gateway.secret_store import NO_KEYRING, names_file
-from toolscript.gateway.settings import GatewaySettings, environment
+from toolscript.gateway.settings import GatewaySettings
 from toolscript.gateway.store.offers import OfferFile
 
 MODEL_FIRST_SECONDS = 2.0

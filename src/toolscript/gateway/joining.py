@@ -10,12 +10,13 @@ from dataclasses import replace
 from toolscript.core.errors import SetupError
 from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.retrieval.query import SearchType
+from toolscript.core.settings.environment import environment
 from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.client import GatewayClient, Place
 from toolscript.gateway.discovery import CHOICES, place_of, running_here
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.record import API, RUN, RunningGateway, is_replaced, listens, token_at
-from toolscript.gateway.settings import FLAG, GatewaySettings, environment, usual_data_dir
+from toolscript.gateway.settings import FLAG, GatewaySettings, usual_data_dir
 from toolscript.gateway.workspace import Survey
 
 REFRESHES = "--refresh queries the servers again, for this command alone"

@@ -28,6 +28,7 @@ from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.rewriting import Rewriter, default_rewriter, rewriter_with
 from toolscript.core.retrieval.weights import RankingWeights
+from toolscript.core.settings.environment import environment
 from toolscript.core.values import OnProgress, silent
 from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.approvals import Approvals
@@ -48,7 +49,7 @@ from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.rules import CallRules
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.secret_store import open_secret_store
-from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
+from toolscript.gateway.settings import NO_MODEL, GatewaySettings
 from toolscript.gateway.store.approvals import ApprovalStore
 from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile
 

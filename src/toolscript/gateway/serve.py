@@ -23,6 +23,7 @@ from toolscript.core.errors import SetupError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.lazy_mount import LazyMount
 from toolscript.core.own_files import write_private
+from toolscript.core.settings.environment import environment
 from toolscript.core.version import __version__
 from toolscript.gateway.bridge_http import MAX_BODY_BYTES, Lost, NotSent
 from toolscript.gateway.client_tokens import ClientTokens, is_of_client
@@ -35,7 +36,7 @@ from toolscript.gateway.handover import Handover, taken_over
 from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.record import RUN, RunningGateway, is_replaced
 from toolscript.gateway.runtime import Resources, open_shared, require_tables, require_usable
-from toolscript.gateway.settings import GatewaySettings, environment
+from toolscript.gateway.settings import GatewaySettings
 from toolscript.gateway.slow_senders import Senders
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
 from toolscript.gateway.streams import EndingStreams

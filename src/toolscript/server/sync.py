@@ -17,11 +17,12 @@ from toolscript.core.items import Item, RefusedItem
 from toolscript.core.mcp_client.model import ServerSpec, ToolServers, without_server_output
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.postgres.pool import Pool
+from toolscript.core.settings.environment import environment
 from toolscript.core.taxonomy import Actor
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.read import ConfigPlace, left_out
 from toolscript.gateway.discovery import with_secrets
-from toolscript.gateway.settings import environment, load_gateway_settings, usual_data_dir
+from toolscript.gateway.settings import load_gateway_settings, usual_data_dir
 from toolscript.server.audit import recorded
 from toolscript.server.catalog_store import open_catalog, open_catalog_pool
 from toolscript.server.settings import load_settings
