@@ -1,7 +1,4 @@
-"""An in-memory catalog: items, their changes, the dirty set and sync jobs.
-
-A view of some namespaces is a shallow copy: it shares the rows.
-"""
+"""An in-memory catalog: items, their changes, the dirty set and sync jobs."""
 
 import time
 import uuid
@@ -12,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from math import ceil
+from typing import Self
 
 from toolscript.core.audit import Change
 from toolscript.core.errors import NotFound
@@ -49,13 +47,24 @@ from toolscript.tools.model.skills import valid_actor
 LONG_AGO = float("-inf")
 
 
+class Narrowed:
+    """What a client of some namespaces sees. A view of them is a shallow copy: it shares the rows."""
+
+    namespaces: Namespaces = None
+
+    def within(self, namespaces: Namespaces) -> Self:
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
+
+
 @dataclass(frozen=True)
 class _Row:
     details: ChangeDetails
     definition: Item
 
 
-class MemoryItemChanges:
+class MemoryItemChanges(Narrowed):
     """The changes of a MemoryCatalog, which creates and writes it: `catalog.changes`."""
 
     def __init__(self, stored: Callable[[int], StoredItem | None], put: Callable[[int, Item], None]) -> None:
@@ -63,13 +72,7 @@ class MemoryItemChanges:
         self._put = put
         self._ids = count(1)
         self._rows: dict[int, _Row] = {}
-        self.namespaces: Namespaces = None
         self.audited: list[AuditEntry] = []
-
-    def within(self, namespaces: Namespaces) -> "MemoryItemChanges":
-        view = copy(self)
-        view.namespaces = namespaces
-        return view
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
         ids = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
@@ -153,28 +156,25 @@ class MemoryItemChanges:
         return change
 
     def _decide(self, held: ItemChange, state: ChangeState, actor: Actor, action: str) -> ItemChange:
-        now = datetime.now(UTC)
         decided = replace(held, state=state, reviewed_by=actor.name, on_behalf_of=actor.on_behalf_of)
-        self._become(held.id, replace(decided, reviewed_at=now))
-        details: dict[str, object] = {"item_id": held.item_id}
-        self.audited.append(
-            AuditEntry(now, actor.name, action, str(held.id), details, held.namespace, actor.on_behalf_of)
-        )
+        self._become(held.id, replace(decided, reviewed_at=datetime.now(UTC)))
+        self._audit(actor, action, held.id, {"item_id": held.item_id}, held.namespace)
         return self._change(held.id)
 
     def audit_removal(self, stored: StoredItem, source: str, actor: Actor) -> None:
-        self.audited.append(
-            AuditEntry(
-                datetime.now(UTC),
-                actor.name,
-                "tool.remove",
-                str(stored.id),
-                {"source": source},
-                stored.namespace,
-                actor.on_behalf_of,
-                1,
-            )
-        )
+        self._audit(actor, "tool.remove", stored.id, {"source": source}, stored.namespace, 1)
+
+    def _audit(
+        self,
+        actor: Actor,
+        action: str,
+        subject: int,
+        details: dict[str, object],
+        namespace: str,
+        count: int | None = None,
+    ) -> None:
+        now, delegate = datetime.now(UTC), actor.on_behalf_of
+        self.audited.append(AuditEntry(now, actor.name, action, str(subject), details, namespace, delegate, count))
 
     def _become(self, change_id: int, change: ItemChange) -> None:
         row = self._rows[change_id]
@@ -480,13 +480,9 @@ class MemoryCatalog:
         return [PointVersion(id_, active[id_].version, active[id_].namespace) for id_ in sorted(active)[:limit]]
 
 
-class MemoryCatalogContents:
-    def __init__(self, catalog: MemoryCatalog, namespaces: Namespaces = None) -> None:
+class MemoryCatalogContents(Narrowed):
+    def __init__(self, catalog: MemoryCatalog) -> None:
         self._catalog = catalog
-        self.namespaces = namespaces
-
-    def within(self, namespaces: Namespaces) -> "MemoryCatalogContents":
-        return MemoryCatalogContents(self._catalog, namespaces)
 
     async def sources(self, after: tuple[str, str], limit: int) -> Sequence[ItemSource]:
         later = sorted(key for key in self._catalog.synced_at if key > after and seen_in(self.namespaces, key[1]))
@@ -506,7 +502,7 @@ class MemoryCatalogContents:
     async def page(self, after: int, limit: int, item_filter: ItemFilter) -> Sequence[CatalogItem]:
         later = [entry for entry in self._active(item_filter) if entry[1].id > after]
         items = [_catalog_item(*entry) for entry in later[:limit]]
-        return [replace(item, item=_without_schemas(item.item)) for item in items]
+        return [replace(item, item=without_schemas(item.item)) for item in items]
 
     async def find(self, item_id: int) -> CatalogItem:
         matching = [entry for entry in self._active(ItemFilter()) if entry[1].id == item_id]
@@ -551,7 +547,7 @@ class MemoryCatalogContents:
         ]
 
 
-def _without_schemas(item: Item) -> Item:
+def without_schemas(item: Item) -> Item:
     return replace(item, input_schema=None, output_schema=None, annotations=None)
 
 
@@ -565,18 +561,12 @@ class _JobRow:
     updated_at: float
 
 
-class MemorySyncJobs:
+class MemorySyncJobs(Narrowed):
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._ids = count(1)
         self._rows: dict[int, _JobRow] = {}
         self.changes: dict[int, Change] = {}
-        self.namespaces: Namespaces = None
-
-    def within(self, namespaces: Namespaces) -> "MemorySyncJobs":
-        view = copy(self)
-        view.namespaces = namespaces
-        return view
 
     async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE, change: Change | None = None) -> SyncJob:
         now, place = datetime.now(UTC), valid_namespace(namespace)
