@@ -27,7 +27,7 @@ from tests.support.own_engines import MONGO, POSTGRES, QDRANT, OwnEngines, own_e
 from toolscript.core.postgres.migrate import upgrade
 
 RATE = 8.0
-BEFORE_SECONDS, AFTER_SECONDS = 8.0, 6.0
+BEFORE_SECONDS, AFTER_SECONDS = 5.0, 4.0
 # Until the breaker opens: half a second of silence, a probe of 1.5 s, and the beginning of the next request.
 OPENS_WITHIN_SECONDS = 2.75
 WHOLE_WITHIN_SECONDS = 2.0

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.requirement("OP-004", "DOC-003")
 
 SEARCH, DOCUMENTS = "/api/v1/documents/search", "/api/v1/documents"
 BEGIN_EMPTY = ("reindex", "documents", "--begin-empty")
-SECONDS = 20.0
+SECONDS = 120.0
 
 
 @dataclass(frozen=True)

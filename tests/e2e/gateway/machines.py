@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 
 import httpx
 
+from tests.e2e import commands
 from tests.e2e.commands import command, environment, run_in
 from tests.e2e.terminals import in_a_terminal, run_watched
 
 ROOT = Path(__file__).parents[3]
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = commands.WAIT_SECONDS
 LOOK_EVERY_SECONDS = 0.05
 # Variables that would point outside the home folder of the test, or change colours.
 ELSEWHERE = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "APPDATA", "NO_COLOR", "FORCE_COLOR")
