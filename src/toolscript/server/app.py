@@ -20,6 +20,7 @@ from toolscript.core.web.hosts import AllowedHosts
 from toolscript.core.web.paging import TemplatedRoute
 from toolscript.core.web.request_context import RequestContext, SecurityHeaders
 from toolscript.core.web.routers import add_routers, operation_id
+from toolscript.core.web.transfer import AnswersHead, Packed
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, search_health_routes
 from toolscript.documents.http.tenants import tenant_routes
@@ -158,6 +159,8 @@ def _add_management(
 
 def _add_middleware(app: FastAPI, hosts: Collection[str] | None, admission: Admission | None) -> None:
     """Add the middleware of every request; the last one added is the outermost."""
+    app.add_middleware(Packed)
+    app.add_middleware(AnswersHead, streams={MCP_PATH})
     if hosts is not None:
         app.add_middleware(AllowedHosts, hosts=hosts)
     if admission is not None:

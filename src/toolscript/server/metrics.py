@@ -5,10 +5,12 @@ The number of series is bounded, however many tenants, paths and ids there are: 
 
 import asyncio
 import math
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import product as combinations
+from pathlib import Path
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from prometheus_client import (
@@ -20,7 +22,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from toolscript.core import errors
 from toolscript.core.auth.model import Fault
@@ -216,6 +218,7 @@ class Exposition:
             refresh()
         if not self._folder:
             return generate_latest(self._registry)
+        _forget_ended(self._folder)
         shared = CollectorRegistry()
         MultiProcessCollector(shared, path=self._folder)  # type: ignore[no-untyped-call]
         return generate_latest(shared)
@@ -240,6 +243,18 @@ class Exposition:
 
     def _describe(self, name: str, kind: str, labels: tuple[str, ...], help_text: str) -> None:
         self.described.append(Described(f"toolscript_{name}", kind, labels, help_text))
+
+
+def _forget_ended(folder: str) -> None:
+    """Remove the gauges of processes that have ended: those of one that was replaced would count twice."""
+    for file in Path(folder).glob("gauge_live*_*.db"):
+        process = int(file.stem.rpartition("_")[2])
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            mark_process_dead(process, folder)  # type: ignore[no-untyped-call]
+        except PermissionError:
+            continue
 
 
 class StoreMetrics:

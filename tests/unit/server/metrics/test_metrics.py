@@ -2,6 +2,8 @@
 
 import ast
 import asyncio
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -279,3 +281,17 @@ async def test_concurrent_increments_are_not_lost(metrics: Metrics) -> None:
 def _count(metrics: Metrics) -> None:
     for _ in range(1_000):
         metrics.rate_limited()
+
+
+def test_the_gauges_of_a_process_that_ended_do_not_count(tmp_path: Path) -> None:
+    code = (
+        "import sys; from toolscript.core.settings.service import share_metrics_in;"
+        "share_metrics_in(sys.argv[1]); from toolscript.server.metrics import Metrics;"
+        "metrics = Metrics(sys.argv[1]); metrics.stores.pool({'pool_size': 1, 'pool_max': 10});"
+        "print(metrics.page().decode())"
+    )
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+        )
+    assert "toolscript_postgres_pool_connections_max 10.0" in done.stdout
