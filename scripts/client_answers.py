@@ -83,7 +83,8 @@ class Document:
         """Yield the names of the schemas that operations with these tags return."""
         for path, operations in self.content["paths"].items():
             for operation in operations.values():
-                if path.startswith(PREFIX) and not operation["operationId"].endswith(ALIAS):
+                is_resource = self.title == "gateway" or path.startswith(PREFIX)
+                if is_resource and not operation["operationId"].endswith(ALIAS):
                     yield from _answer_names(operation) if operation["tags"][0] in tags else ()
 
 

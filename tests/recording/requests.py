@@ -59,13 +59,11 @@ def gateway() -> Iterator[Asked]:
     for text, search_type in _twice(TYPES):
         yield Asked("gateway", "/search", parameters={"q": text, "search_type": search_type, "explain": 1})
     for text, kind in zip(queries(), cycle(("tool", "prompt", "any")), strict=False):
-        body: Json = {"query": text, "kind": kind, "limit": 10, "threshold": 0}
-        yield Asked("gateway", "/api/v1/tools/search", "POST", body)
+        parameters: Json = {"q": text, "kind": kind, "limit": 10, "threshold": 0}
+        yield Asked("gateway", "/search", parameters=parameters)
         yield Asked("gateway", "", tool="search_tools", body={"query": text})
     for path in (
         "/health",
-        "/servers",
-        "/tools",
         "/runtime/tools.ts",
         "/api/v1/tools",
         "/api/v1/servers",

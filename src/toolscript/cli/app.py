@@ -25,6 +25,7 @@ YOURS = (
     "setup",
     "search",
     "list-servers",
+    "restart",
     "list-tools",
     "get-types",
     "call",

@@ -367,8 +367,7 @@ def _gateway() -> typer.Typer:
         show(data, "\n".join(lines), as_json=as_json)
         if not as_json:
             show_servers(health.servers)
-        if health.activity:
-            say(f"warning: {health.activity}; searches and calls are not logged")
+        _warn(health)
 
     @group.command()
     def stop(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
@@ -382,6 +381,13 @@ def _gateway() -> typer.Typer:
     _clients(group)
     add_autostart(group)
     return group
+
+
+def _warn(health: "GatewayHealth") -> None:
+    if health.config:
+        say(f"warning: {health.config}")
+    if health.activity:
+        say(f"warning: {health.activity}; searches and calls are not logged")
 
 
 def _status_line(health: "GatewayHealth") -> str:
@@ -401,13 +407,12 @@ def _status_line(health: "GatewayHealth") -> str:
         f", {len(names[status])} {status} ({_first_names(names[status])})"
         for status in (
             ServerStatus.STARTING,
-            ServerStatus.ASLEEP,
             ServerStatus.FAILED,
             ServerStatus.SIGN_IN_NEEDED,
         )
         if names[status]
     ]
-    servers = f"{len(ready)} of {len(health.servers)} servers ready{''.join(others)}"
+    servers = f"{len(ready) + len(asleep)} of {len(health.servers)} servers can be called{''.join(others)}"
     return f"{state}: {items}; {servers}; {retrieval}{why}"
 
 

@@ -19,11 +19,15 @@ from toolscript.core.text import readable
 from toolscript.gateway.approvals import Decision, Review, review_from_json
 from toolscript.gateway.callers import CLIENT_HEADER, current_client, current_terms
 from toolscript.gateway.json import (
+    MAX_DECIDED,
+    REVIEWS_PATH,
+    SERVERS_PATH,
+    TOOLS_PATH,
     answer_from_json,
     call_from_json,
     health_from_json,
     item_of_json,
-    states_from_json,
+    server_of_json,
 )
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
@@ -35,7 +39,7 @@ CONNECT_SECONDS = 5.0
 HANDOVER_PATH, ALIVE_PATH = "/handover", "/livez"
 # A gateway that ends has ended after this.
 ENDING_SECONDS = 0.1
-PAGE = 1_000
+PAGE = 200
 MAX_PAGES = 1_000
 # How many gateways one request is sent to, where each ends before it answers.
 MAX_GATEWAYS = 3
@@ -108,35 +112,20 @@ class GatewayClient:
         kind = {"kind": query.kind.value if query.kind else "any"}
         more = {"explain": "true", "schemas": "true"}
         search_type = query.search_type or self._search_type
-        type_parameter = {"search_type": search_type.value} if search_type else {}
-        path = f"/search{query_of({**parameters, **kind, **more, **type_parameter})}"
+        more |= {"search_type": search_type.value} if search_type else {}
+        rarely = {
+            "server": list(query.servers) or None,
+            "why_not": query.about or None,
+            "log": None if query.is_logged else False,
+        }
+        path = f"/search{query_of({**parameters, **kind, **more, **rarely})}"
         answer = await self._read(answer_from_json, "GET", path)
         note = self._note()
         return replace(answer, hint="; ".join(filter(None, (answer.hint, note)))) if note else answer
 
-    async def search_shown(self, body: JsonObject) -> dict[str, Any]:
-        """Search with the body, and return the answer, of the route under `/api/v1`."""
-        from toolscript.gateway.openapi import TOOLS_PATH
-
-        note = self._note()
-        search_type = {"search_type": self._search_type.value} if self._search_type else {}
-        sent = json.dumps({**search_type, **body}).encode()
-        request = Request("POST", f"{TOOLS_PATH}/search", sent, timeout=self._seconds)
-        answer: dict[str, Any] = await self._ask(json.loads, request)
-        if note:
-            about = answer["metadata"]
-            about["hint"] = "; ".join(filter(None, (about.get("hint"), note)))
-        return answer
-
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
-        items: list[Item] = []
-        for _ in range(MAX_PAGES):
-            parameters = {"filter": _filter(wanted), "schemas": "true", "offset": len(items), "limit": PAGE}
-            page, total = await self._read(_page, "GET", f"/tools{query_of(parameters)}")
-            items += page
-            if not page or len(items) >= total:
-                break
-        return items
+        query = {"server": [*map(readable, wanted)] or None, "include_schemas": True}
+        return [item_of_json(entry) for entry in await self._entries(TOOLS_PATH, query)]
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         path = f"/runtime/tools.ts{query_of({'filter': _filter(wanted), 'compact': compact})}"
@@ -152,22 +141,20 @@ class GatewayClient:
         return await self._ask(_called, request)
 
     async def reviews(self) -> Sequence[Review]:
-        from toolscript.gateway.openapi import MAX_PAGE, REVIEWS_PATH
+        return [review_from_json(entry) for entry in await self._entries(REVIEWS_PATH, {})]
 
-        reviews: list[Review] = []
+    async def _entries(self, path: str, query: Mapping[str, object]) -> list[Any]:
+        """Return the entries of a list under `/api/v1`, over all of its pages."""
+        entries: list[Any] = []
         cursor = ""
         for _ in range(MAX_PAGES):
-            path = f"{REVIEWS_PATH}{query_of({'limit': MAX_PAGE, 'cursor': cursor})}"
-            page = await self._read(lambda data: data, "GET", path)
-            reviews += map(review_from_json, page["results"])
-            cursor = page["next_cursor"]
-            if not cursor:
+            page = await self._read(dict, "GET", f"{path}{query_of({**query, 'limit': PAGE, 'cursor': cursor})}")
+            entries += page["results"]
+            if not (cursor := page["next_cursor"] or ""):
                 break
-        return reviews
+        return entries
 
     async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
-        from toolscript.gateway.openapi import MAX_DECIDED, REVIEWS_PATH
-
         decided: list[Review] = []
         for begin in range(0, len(digests), MAX_DECIDED):
             body = json.dumps({"digests": [*digests[begin : begin + MAX_DECIDED]]}).encode()
@@ -178,7 +165,12 @@ class GatewayClient:
         return decided
 
     async def servers(self) -> Sequence[ServerState]:
-        return await self._read(lambda data: states_from_json(data["servers"]), "GET", "/servers")
+        return [server_of_json(entry) for entry in await self._entries(SERVERS_PATH, {})]
+
+    async def restart(self, servers: tuple[str, ...] = ()) -> Sequence[ServerState]:
+        path = f"{SERVERS_PATH}/restart{query_of({'server': [*servers] or None})}"
+        request = Request("POST", path, timeout=self._seconds)
+        return await self._ask(lambda data: [*map(server_of_json, json.loads(data)["results"])], request)
 
     async def health(self) -> GatewayHealth:
         return await self._read(health_from_json, "GET", "/health")
@@ -283,7 +275,3 @@ def _unknown_outcome(error: Unavailable) -> OutcomeUnknown:
 
 def _filter(wanted: Sequence[str]) -> str:
     return readable(",".join(wanted))
-
-
-def _page(data: Mapping[str, Any]) -> tuple[list[Item], int]:
-    return [item_of_json(entry) for entry in data["tools"]], int(data["total"])

@@ -11,7 +11,7 @@ from toolscript.core.embedding.download_failures import Refusals
 from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, SetupError
-from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
+from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport, in_one_line
 from toolscript.core.settings.environment import environment
 from toolscript.core.values import OnProgress
 from toolscript.gateway.approvals import Review, Status, difference_of, is_recent
@@ -210,12 +210,14 @@ def _server(state: ServerState) -> Finding:
         return Finding("SERVER", True, f"{state.name}: {state.tools} tools, {how}")
     if state.status is ServerStatus.SIGN_IN_NEEDED:
         return Finding("SIGN_IN", False, f"{state.name}: {state.status}", state.error)
-    return Finding("SERVER", False, f"{state.name}: {state.status}, {state.error}", _fix(state))
+    return Finding("SERVER", False, f"{state.name}: {state.status}, {in_one_line(state.error)}", _fix(state))
 
 
 def _fix(state: ServerState) -> str:
     if "command not found" in state.error:
         return "install it, or write its whole path: it is not on the PATH that servers get"
+    if "may still be downloading it" in state.error:
+        return f"wait a minute, then `toolscript restart {state.name}`"
     if state.transport is Transport.STDIO:
         return "run its command by hand to see its output; a variable it needs may be missing (envPassthrough)"
     if "401" in state.error:

@@ -20,6 +20,7 @@ from toolscript.core.mcp_client.model import (
     ServerState,
     ServerStatus,
     ToolServers,
+    in_one_line,
 )
 from toolscript.core.mcp_client.oauth.tokens import SignIns
 from toolscript.core.own_files import make_private
@@ -130,7 +131,8 @@ def failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) -> 
             spec.name,
             spec.transport,
             ServerStatus.FAILED,
-            f"{failed[spec.name].reason}; tried {_ago(failed[spec.name].age)}, `search --refresh` tries again",
+            f"{in_one_line(failed[spec.name].reason)}; tried {_ago(failed[spec.name].age)}, "
+            f"`toolscript restart {spec.name}` tries again",
         )
         for spec in specs
         if spec.name in failed

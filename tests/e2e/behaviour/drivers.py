@@ -40,11 +40,11 @@ def _as_json(value: Any) -> Any:
 
 def _call_of(operation: str, arguments: Json) -> tuple[tuple[Any, ...], Json]:
     """Return the positional and keyword arguments of a Python client's method."""
-    first = {"tools.call": "id", "tools.get": "id", "skills.get": "id", "documents.get": "id"}
-    first |= {"documents.delete": "ids", "documents.put": "documents", "tools.types": "names"}
+    first = {"gateway.call": "id", "tools.get": "id", "skills.get": "id", "documents.get": "id"}
+    first |= {"documents.delete": "ids", "documents.put": "documents", "gateway.types": "names"}
     name = first.get(operation, "query")
     positional = [arguments[name]] if name in arguments else []
-    if operation == "tools.call":
+    if operation == "gateway.call":
         positional.append(arguments["arguments"])
         return tuple(positional), {}
     return tuple(positional), {key: value for key, value in arguments.items() if key != name}
@@ -59,7 +59,7 @@ class InProcess:
         self._gateway = gateway
 
     def has(self, operation: str, arguments: Json) -> bool:
-        return operation.startswith("tools.") or operation in ("servers.list", "servers.search")
+        return operation.startswith(("gateway.", "tools.")) or operation == "servers.list"
 
     async def do(self, operation: str, arguments: Json) -> Json:
         given = {name: value for name, value in arguments.items() if name != "page_size"}
@@ -72,7 +72,7 @@ class InProcess:
             result = await getattr(self._gateway, operation.partition(".")[2])(*positional, **named)
         except ToolscriptError as error:
             return _failed(error)
-        return {"answer": {"module": result} if operation == "tools.types" else _as_json(result)}
+        return {"answer": {"module": result} if operation == "gateway.types" else _as_json(result)}
 
 
 class PythonSync:
@@ -93,7 +93,7 @@ class PythonSync:
                 return {"answer": {"results": [entry.to_json() for entry in result]}}
         except ToolscriptError as error:
             return _failed(error)
-        return {"answer": {"module": result} if operation == "tools.types" else _as_json(result)}
+        return {"answer": {"module": result} if operation == "gateway.types" else _as_json(result)}
 
 
 class PythonAsync:
@@ -117,7 +117,7 @@ class PythonAsync:
                 return {"answer": {"results": [entry.to_json() for entry in answer]}}
         except ToolscriptError as error:
             return _failed(error)
-        return {"answer": {"module": answer} if operation == "tools.types" else _as_json(answer)}
+        return {"answer": {"module": answer} if operation == "gateway.types" else _as_json(answer)}
 
 
 class Program:
@@ -151,7 +151,7 @@ def program(words: Sequence[str], url: str, token: str) -> Iterator[Program]:
 
 
 class Http:
-    """Plain requests of `/api/v1`; the other surfaces are compared with it."""
+    """Plain requests; the other surfaces are compared with it."""
 
     name = "HTTP"
     LISTS: Mapping[str, str] = {
@@ -164,7 +164,6 @@ class Http:
 
     SEARCHES: Mapping[str, str] = {
         "tools.search": "/api/v1/search",
-        "servers.search": "/api/v1/tools/search",
         "documents.search": "/api/v1/documents/search",
         "knowledge.search": "/api/v1/knowledge/search",
     }
@@ -181,10 +180,8 @@ class Http:
         if operation in self.LISTS:
             return await self._list(self.LISTS[operation], arguments)
         resource, _, method = operation.partition(".")
-        if operation == "tools.types":
-            names = ",".join(arguments["names"])
-            answer = await self._client.get("/runtime/tools.ts", params={"filter": names, "compact": "false"})
-            return {"answer": {"module": answer.text}} if answer.status_code < 400 else _error_of(answer)
+        if resource == "gateway":
+            return await self._of_gateway(method, arguments)
         if method == "get":
             return _answer_of(await self._client.get(f"/api/v1/{resource}/{quote(str(arguments['id']), safe='')}"))
         if operation == "documents.put":
@@ -192,6 +189,17 @@ class Http:
             headers = {"content-type": "application/x-ndjson"}
             return _put_of(await self._client.put("/api/v1/documents", content=lines, headers=headers))
         return _answer_of(await self._client.post(f"/api/v1/{resource}/{method}", json=arguments))
+
+    async def _of_gateway(self, method: str, arguments: Json) -> Json:
+        if method == "search":
+            named = {"q" if name == "query" else name: value for name, value in arguments.items()}
+            return _answer_of(await self._client.get("/search", params=named))
+        if method == "call":
+            path = f"/tools/{quote(arguments['id'], safe='')}"
+            return _answer_of(await self._client.post(path, json=arguments["arguments"]))
+        names = ",".join(arguments["names"])
+        answer = await self._client.get("/runtime/tools.ts", params={"filter": names, "compact": "false"})
+        return {"answer": {"module": answer.text}} if answer.status_code < 400 else _error_of(answer)
 
     async def _search(self, operation: str, arguments: Json) -> Json:
         if operation != "skills.search":
@@ -235,8 +243,8 @@ class Mcp:
 
     name = "MCP"
     GATEWAY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-        "servers.search": ("search_tools", ("query", "limit", "threshold")),
-        "tools.call": ("call_tool", ("id", "arguments")),
+        "gateway.search": ("search_tools", ("query", "limit", "threshold")),
+        "gateway.call": ("call_tool", ("id", "arguments")),
     }
     SERVICE: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "tools.search": ("search_tools", ("query", "limit")),
@@ -253,13 +261,12 @@ class Mcp:
 
     async def do(self, operation: str, arguments: Json) -> Json:
         named = dict(arguments)
-        if operation == "tools.call":
+        if operation == "gateway.call":
             named["tool"] = named.pop("id")
         result = await self._client.call_tool(self._tools[operation][0], named)
         data = result.model_dump(by_alias=True, mode="json")
-        if operation == "tools.call" and not _is_ours(data):
-            content = {"content": data["content"], "structured_content": data.get("structuredContent")}
-            return {"answer": {**content, "is_error": data["isError"]}}
+        if operation == "gateway.call" and not _is_ours(data):
+            return {"answer": {name: data.get(name) for name in ("content", "structuredContent", "isError")}}
         if data["isError"]:
             return {"error": {"code": None, "message": data["content"][0]["text"]}}
         return {"answer": _renamed(data["structuredContent"])}
@@ -292,7 +299,7 @@ class Commands:
         self._variables = variables
         self._folder = folder
 
-    GATEWAY = ("servers.search", "tools.call", "tools.types")
+    GATEWAY = ("gateway.search", "gateway.call", "gateway.types")
     SERVICE = ("tools.search", "skills.search", "documents.search", "documents.get", "documents.delete")
 
     def has(self, operation: str, arguments: Json) -> bool:
@@ -322,18 +329,13 @@ def _options(arguments: Json, *names: str) -> list[str]:
 
 class GatewayCommands(Commands):
     def has(self, operation: str, arguments: Json) -> bool:
-        return operation in self.GATEWAY and "include_schemas" not in arguments
+        return operation in self.GATEWAY and "server" not in arguments
 
     async def do(self, operation: str, arguments: Json) -> Json:
-        if operation == "tools.types":
+        if operation == "gateway.types":
             return self.run("get-types", *arguments["names"])
-        if operation == "tools.call":
-            result = self.run("call", arguments["id"], json.dumps(arguments["arguments"]))
-            if "error" in result:
-                return result
-            data = result["answer"]
-            content = {"content": data["content"], "structured_content": data.get("structuredContent")}
-            return {"answer": {**content, "is_error": data["isError"]}}
+        if operation == "gateway.call":
+            return self.run("call", arguments["id"], json.dumps(arguments["arguments"]))
         result = self.run("search", arguments["query"], *_options(arguments, "limit", "kind", "threshold"))
         return result if "error" in result else {"answer": _renamed(result["answer"])}
 

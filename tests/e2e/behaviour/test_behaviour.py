@@ -27,14 +27,19 @@ DOCUMENTS = [
 OLD = {"must": [{"field": "year", "op": "lt", "value": 1900}]}
 
 GATEWAY_CASES: list[tuple[str, Json]] = [
-    ("servers.search", {"query": "add two numbers"}),
-    ("servers.search", {"query": "add two numbers", "limit": 1}),
-    ("servers.search", {"query": "read a file", "limit": 10, "threshold": 0.0}),
-    ("servers.search", {"query": "review code", "kind": "prompt", "threshold": 0.1}),
-    ("servers.search", {"query": "zzyzx quuxify the frobnicator"}),
-    ("servers.search", {"query": "  "}),
-    ("servers.search", {"query": "x", "limit": 0}),
-    ("servers.search", {"query": "x" * 1_001}),
+    ("gateway.search", {"query": "add two numbers"}),
+    ("gateway.search", {"query": "add two numbers", "limit": 1}),
+    ("gateway.search", {"query": "read a file", "limit": 10, "threshold": 0.0}),
+    ("gateway.search", {"query": "review code", "kind": "prompt", "threshold": 0.1}),
+    ("gateway.search", {"query": "zzyzx quuxify the frobnicator"}),
+    (
+        "gateway.search",
+        {"query": "add numbers", "server": ["plain"], "why_not": "plain__refuse", "log": False},
+    ),
+    ("gateway.search", {"query": "add two numbers", "server": ["nobody"]}),
+    ("gateway.search", {"query": "  "}),
+    ("gateway.search", {"query": "x", "limit": 0}),
+    ("gateway.search", {"query": "x" * 1_001}),
     ("tools.list", {"page_size": 3}),
     ("tools.list", {"kind": "prompt"}),
     ("tools.list", {"server": "plain", "page_size": 1}),
@@ -43,13 +48,13 @@ GATEWAY_CASES: list[tuple[str, Json]] = [
     ("tools.get", {"id": "plain__add"}),
     ("tools.get", {"id": "plain__addd"}),
     ("tools.get", {"id": "nonsense"}),
-    ("tools.call", {"id": "plain__add", "arguments": {"a": 1, "b": 2}}),
-    ("tools.call", {"id": "plain__fail", "arguments": {}}),
-    ("tools.call", {"id": "plain__refuse", "arguments": {}}),
-    ("tools.call", {"id": "plain__nothing", "arguments": {}}),
-    ("tools.call", {"id": "nobody__nothing", "arguments": {}}),
-    ("tools.types", {"names": ["plain__add"]}),
-    ("tools.types", {"names": ["nothing"]}),
+    ("gateway.call", {"id": "plain__add", "arguments": {"a": 1, "b": 2}}),
+    ("gateway.call", {"id": "plain__fail", "arguments": {}}),
+    ("gateway.call", {"id": "plain__refuse", "arguments": {}}),
+    ("gateway.call", {"id": "plain__nothing", "arguments": {}}),
+    ("gateway.call", {"id": "nobody__nothing", "arguments": {}}),
+    ("gateway.types", {"names": ["plain__add"]}),
+    ("gateway.types", {"names": ["nothing"]}),
     ("servers.list", {"page_size": 1}),
 ]
 SERVICE_CASES: list[tuple[str, Json]] = [
@@ -88,7 +93,7 @@ RUNTIME = {"state", "protocol", "version"}
 # Of these operations, MCP and some commands return a part, with other names: this is what all have.
 SHARED = {
     "tools.search": ("name", "confidence"),
-    "servers.search": ("name", "confidence"),
+    "gateway.search": ("name", "confidence"),
     "documents.search": ("id", "score"),
     "knowledge.search": ("id",),
 }
@@ -148,12 +153,13 @@ def shared(operation: str, outcome: Json) -> Any:
         for hit in outcome["answer"]["tools" if "tools" in outcome["answer"] else "results"]
     ]
     rounded = [[round(field, 2) if isinstance(field, float) else field for field in hit] for hit in hits]
-    return {"hits": rounded, "good_match": outcome["answer"]["metadata"].get("good_match")}
+    answer = outcome["answer"]
+    return {"hits": rounded, "good_match": answer.get("metadata", answer).get("good_match")}
 
 
 def _full_name(hit: Json) -> str:
     server = hit.get("server")
-    name = str(hit["name"])
+    name = str(hit.get("toolId") or hit["name"])
     return name if "__" in name or server is None else f"{server}__{name}"
 
 

@@ -83,7 +83,11 @@ class Gateway:
         return next((server for server in self.health()["servers"] if server["name"] == name), {})
 
     def tool_names(self) -> set[str]:
-        return {tool["toolId"] for tool in self.ask("/tools").json()["tools"]}
+        return {tool["id"] for tool in self.listed()}
+
+    def listed(self, query: str = "") -> list[dict[str, Any]]:
+        """Return the first 200 items that the gateway lists."""
+        return list(self.ask(f"/api/v1/tools?limit=200{query}").json()["results"])
 
     def until_embedded(self, tools: int) -> "Gateway":
         """Wait until so many tools are indexed and embedded, by the model that was chosen."""

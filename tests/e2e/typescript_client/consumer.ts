@@ -19,9 +19,9 @@ const knowledge: service.LibrarySearchAnswer = await client.knowledge.search("co
 const chunk: service.LibraryChunk = await client.knowledge.getChunk(knowledge.results[0]?.chunk_id ?? "");
 
 const own = new GatewayClient({ url: process.env["GATEWAY_URL"] ?? "", token: process.env["GATEWAY_TOKEN"] });
-const hits: gateway.ToolHit[] = (await own.tools.search("add two numbers")).results;
-const called: gateway.CallResult = await own.tools.call("plain__add", { a: 2, b: 40 });
-const failed: gateway.CallResult = await own.tools.call("plain__fail");
+const hits: gateway.GatewayHit[] = (await own.tools.search("add two numbers")).results;
+const called: gateway.GatewayCallResult = await own.tools.call("plain__add", { a: 2, b: 40 });
+const failed: gateway.GatewayCallResult = await own.tools.call("plain__fail");
 const servers: gateway.Server[] = await own.servers.list({ page_size: 1 }).all();
 const add: gateway.Tool = await own.tools.get("plain__add");
 
@@ -55,9 +55,9 @@ console.log(
     text: stored.text,
     deleted,
     source: chunk.source.title,
-    hit: hits[0]?.id,
-    sum: called.structured_content,
-    failed: failed.is_error,
+    hit: hits[0]?.toolId,
+    sum: called.structuredContent,
+    failed: failed.isError,
     servers: servers.map((server) => server.name),
     add: [add.id, add.server, Object.keys(add.input_schema ?? {}).length > 0],
     types: (await own.tools.types(["plain"])).includes("add"),

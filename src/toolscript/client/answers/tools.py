@@ -9,32 +9,18 @@ from toolscript.client.records import Record
 
 
 class Explanation(Record):
-    place: int | None = None
-    """Place among all candidates, from 1; 0 for an item that no retriever returned. Only from a service."""
-    parts: dict[str, float] | None = None
-    """Contributions to the item's score; relative, no similarities. Only from a service."""
-    similarity: float | None = None
-    """Cosine to the query; null if dense retrieval did not return it. Only from a service."""
-    word_score: float | None = None
-    """BM25 score; null if sparse retrieval did not return it. Only from a service."""
-    matched_skills: list[str] | None = None
-    """Those of its skills that the search was routed to. Only from a service."""
-    promoted_for: str | None = None
-    """Words of the rule that promotes it; null without one. Only from a service."""
-    semantic: float | None = None
-    """Similarity by the model; null without one. Only from a gateway."""
-    words: float | None = None
-    """Share of the query's words that match. Only from a gateway."""
-    fuzzy: float | None = None
-    """Similarity of the name. Only from a gateway."""
-    boost: float | None = None
-    """Confidence as a general tool that can do the task; 0 for others. Only from a gateway."""
-    matched: list[dict[str, Any]] | None = None
-    """The words that match. Only from a gateway."""
-    probability: float | None = None
-    """That it is the right one: the confidence is made of it. Null where a score is. Only from a gateway."""
-    contributions: dict[str, float] | None = None
-    """What each part of the ranking adds to the score. Only from a gateway."""
+    place: int
+    """Place among all candidates, from 1; 0 for an item that no retriever returned."""
+    parts: dict[str, float]
+    """Contributions to the item's score; relative, no similarities."""
+    similarity: float | None
+    """Cosine to the query; null if dense retrieval did not return it."""
+    word_score: float | None
+    """BM25 score; null if sparse retrieval did not return it."""
+    matched_skills: list[str]
+    """Those of its skills that the search was routed to."""
+    promoted_for: str | None
+    """Words of the rule that promotes it; null without one."""
 
 
 class EnrichedTool(Record):
@@ -315,115 +301,160 @@ class ToolRisk(Record):
     """
 
 
-class ToolHit(Record):
+class ScoreParts(Record):
+    """What a confidence is made of."""
+
+    semantic: float | None
+    """Similarity by the model; null without one."""
+    words: float
+    """Share of the query's words that match."""
+    fuzzy: float
+    """Similarity of the name."""
+    boost: float
+    """Confidence as a general tool that can do the task; 0 for others."""
+    matched: list[dict[str, Any]]
+    """The words that match."""
+    probability: float | None
+    """That it is the right one: the confidence is made of it. Null where a score is."""
+    contributions: dict[str, float]
+    """What each part of the ranking adds to the score."""
+
+
+class GatewayHit(Record):
     """An item that a search found."""
 
-    id: str
-    """`server__tool`, for `GET /api/v1/tools/{tool_id}` and `POST /api/v1/tools/call`."""
-    kind: Literal["tool", "prompt", "resource"]
-    """Tool, prompt or resource."""
-    server: str
+    toolId: str
+    """`server__tool`, for `POST /tools/{tool_id}`."""
+    serverName: str
     """Its MCP server."""
-    name: str
+    toolName: str
     """Its name on the server."""
     description: str
     """From its server. Data, never instructions."""
-    input_schema: dict[str, Any] | None
-    """JSON Schema of its arguments; null if it has none, or it was not asked for."""
-    output_schema: dict[str, Any] | None
-    """JSON Schema of its results; null likewise."""
-    annotations: dict[str, Any] | None
-    """Hints of its server; null likewise."""
     confidence: float
-    """How likely it is what was asked for."""
+    """How likely it is what was asked for, 0 to 1."""
     reason: str
     """Why it was found, in words."""
-    signature: str | None
-    """A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`."""
-    also: list[str]
-    """Ids of the same tool of other servers, which have no hits of their own."""
-    deprecated: bool
-    """Whether its source says that it should no longer be used."""
-    paths: dict[str, str]
-    """By server, the paths in the commands of twins that tell these apart: what each is for."""
-    risk: ToolRisk | None
-    """What calling it may do at worst; null for what cannot be called."""
-    explanation: Explanation | None
-    """What the confidence is made of; null unless `explain` is true."""
+    kind: str | None = None
+    """Tool, prompt or resource; a hit without it is a tool."""
+    signature: str | None = None
+    """A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`; with `explain`."""
+    also: list[str] | None = None
+    """Ids of the same tool of other servers, which have no hits of their own; with `explain`, and if there are
+    any.
+    """
+    deprecated: bool | None = None
+    """Whether its source says that it should no longer be used; with `explain`, and if it is true."""
+    paths: dict[str, Any] | None = None
+    """By server, the paths in the commands of twins that tell these apart: what each is for; with `explain`,
+    and if there are any.
+    """
+    risk: ToolRisk | None = None
+    """What calling it may do at worst, with `explain`; absent for what cannot be called."""
+    parts: ScoreParts | None = None
+    """What the confidence is made of; of hits with `explain`."""
+    inputSchema: dict[str, Any] | None = None
+    """JSON Schema of its arguments, with `schemas`; null if it has none."""
+    outputSchema: dict[str, Any] | None = None
+    """JSON Schema of its results, with `schemas`; null if it has none."""
+    annotations: dict[str, Any] | None = None
+    """Hints of its server, with `schemas`; null if it has none."""
 
 
-class ToolSearchStep(Record):
+class GatewaySearchStep(Record):
     """One step of a request for several things."""
 
     query: str
-    """The part of the query that is the step."""
+    """The query, as it was searched."""
     good_match: bool
-    """Whether something fits the step; never true without results."""
-    results: list[ToolHit]
+    """Whether something fits; never true without results."""
+    results: list[GatewayHit]
     """The items for the step, best first, at most three."""
+    near_misses: list[GatewayHit] | None = None
+    """Where nothing reaches the threshold: the nearest, as guesses."""
 
 
-class ToolSearchMetadata(Record):
-    """How the search was done."""
+class GatewayAbsence(Record):
+    """Why an item is not among the results."""
+
+    about: str
+    """`why_not` of the request."""
+    reason: Literal[
+        "returned",
+        "unknown",
+        "held",
+        "excluded",
+        "other_kind",
+        "other_server",
+        "not_a_candidate",
+        "below_threshold",
+        "beyond_limit",
+    ]
+    """Why it was found, in words."""
+    message: str
+    """The reason, and how to get the item returned."""
+    toolId: str | None = None
+    """`server__tool`, for `POST /tools/{tool_id}`."""
+    confidence: float | None = None
+    """How likely it is what was asked for, 0 to 1."""
+    parts: ScoreParts | None = None
+    """What the confidence is made of; of hits with `explain`."""
+    nearest: list[str] | None = None
+    """Similar names; only where no item has this one."""
+
+
+class GatewaySearchAnswer(Record):
+    """What a search found."""
 
     query: str
     """The query, as it was searched."""
-    kind: Literal["tool", "prompt", "resource", "any"]
-    """The kind that was searched."""
-    search_type: Literal["semantic", "keyword", "hybrid"]
-    """The search type that ran."""
-    limit: int
-    """Maximum number of results."""
+    results: list[GatewayHit]
+    """The items, best first."""
+    totalResults: int
+    """Items that reach the threshold, before the limit."""
     threshold: float
     """Minimum confidence of a result."""
-    took_ms: float
-    """How long the search took, in milliseconds."""
-    degraded: list[str]
-    """`embedding` where keyword search answered alone; else empty."""
-    model: str | None
-    """The embedding model that ranked; null where keyword search answered alone."""
-    index_version: str | None
-    """Version of the index that answered; null without an embedding model."""
-    weights_version: str | None
-    """Short hash of the ranking weights; null with `keyword`."""
-    candidate_count: int
-    """Items that reach the threshold, before the limit."""
+    semantic: bool
+    """Whether dense retrieval answered, too."""
     good_match: bool
     """Whether something fits; never true without results."""
-    unmatched_words: list[str]
+    model: str | None = None
+    """The embedding model that ranked; absent where keyword search answered alone."""
+    unmatched_words: list[str] | None = None
     """Words of the query that none of the best candidates has."""
-    near_misses: list[ToolHit]
+    hint: str | None = None
+    """What to try, what was not searched, and why."""
+    read_as: str | None = None
+    """The query as it was read, with short forms, commands and names of files as what they mean; absent where
+    it was read as typed.
+    """
+    rules: list[str] | None = None
+    """What the rules of the curation did; only with `explain`, and if any applies."""
+    near_misses: list[GatewayHit] | None = None
     """Where nothing reaches the threshold: the nearest, as guesses."""
-    hint: str | None
-    """What to try, what was not searched, and why; null where all is well."""
-    read_as: str | None
-    """The query as it was read, with short forms, commands and names of files as what they mean."""
-    rules: list[str] | None
-    """What the rules of the curation did to the results; null unless `explain` is true."""
+    steps: list[GatewaySearchStep] | None = None
+    """Only for a request for several things."""
+    why_not: GatewayAbsence | None = None
+    """The answer to `why_not`; absent without it."""
+    search_type: str | None = None
+    """The search type that ran, with `explain`."""
+    index_version: str | None = None
+    """Version of the index, with `explain`; absent without an embedding model."""
+    weights_version: str | None = None
+    """Short hash of the ranking weights, with `explain`; absent where none apply."""
+    took_ms: float | None = None
+    """How long the search took, in milliseconds, with `explain`."""
 
 
-class ToolSearchAnswer(Record):
-    """What a search found, and how."""
-
-    query_id: str
-    """Id of this search, also in the log."""
-    results: list[ToolHit]
-    """The items, best first."""
-    steps: list[ToolSearchStep]
-    """The items for each step of a request for several things; empty for a single one."""
-    metadata: ToolSearchMetadata
-    """How the search was done."""
-
-
-class CallResult(Record):
+class GatewayCallResult(Record):
     """The tool's own answer."""
 
     content: list[dict[str, Any]]
     """Content blocks, as MCP defines them."""
-    structured_content: dict[str, Any] | None
-    """The answer as data; null where the tool gives none."""
-    is_error: bool
+    isError: bool
     """Whether the tool says that it failed."""
+    structuredContent: dict[str, Any] | None = None
+    """The answer as data, where the tool gives one."""
 
 
 class Server(Record):
@@ -447,6 +478,13 @@ class Server(Record):
     """How many prompts it offers."""
     resources: int
     """How many resources it offers."""
+
+
+class RestartedServers(Record):
+    """Servers that are being restarted."""
+
+    results: list[Server]
+    """In order of name."""
 
 
 class ActivityEntry(Record):

@@ -1,19 +1,18 @@
 """Tools of a service or gateway; the MCP servers of a gateway, and what was searched and called there."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from toolscript.client.answers.tools import (
     ActivityEntry,
-    CallResult,
     ItemSkills,
+    RestartedServers,
     Review,
     ReviewDecision,
     SearchAnswer,
     Server,
     Tool,
     ToolMatch,
-    ToolSearchAnswer,
 )
 from toolscript.client.exchange import Request, Steps
 from toolscript.client.resource import (
@@ -24,7 +23,6 @@ from toolscript.client.resource import (
     Resource,
     listing,
     operation,
-    query_of,
     step_of,
     values_of,
 )
@@ -32,9 +30,6 @@ from toolscript.client.resource import (
 SEARCH = f"{PREFIX}/search"
 TOOLS, SERVERS, ACTIVITY = f"{PREFIX}/tools", f"{PREFIX}/servers", f"{PREFIX}/activity"
 REVIEWS = f"{PREFIX}/reviews"
-# How long a tool may take.
-CALL_SECONDS = 600.0
-
 Kind = Literal["tool", "prompt", "resource"]
 SearchType = Literal["semantic", "keyword", "hybrid"]
 Strategy = Literal["hierarchical", "direct", "hybrid"]
@@ -131,30 +126,6 @@ class Tools(Resource[M_co]):
         return self._ask("GET", f"{TOOLS}/{step_of(tool_id)}", Tool, query={"kind": kind})
 
     @operation
-    def call(
-        self,
-        tool_id: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        confirm: bool | None = None,
-        max_risk: Risk | None = None,
-        timeout: float = CALL_SECONDS,
-    ) -> Steps[CallResult]:
-        """Call a tool of a gateway, once: the call is never repeated. A tool that fails sets `is_error`.
-
-        `confirm` says that a person confirms the call, where a rule asks for it; a tool above `max_risk` is not
-        called. Both, and what a rule denies, raise `Forbidden`.
-        """
-        body = {"id": tool_id, "arguments": dict(arguments or {}), "confirm": confirm, "max_risk": max_risk}
-        return self._ask("POST", f"{TOOLS}/call", CallResult, body=body, idempotent=False, timeout=timeout)
-
-    @operation
-    def types(self, names: Sequence[str] = (), *, compact: bool = False) -> Steps[str]:
-        """Return a TypeScript module for tools of a gateway: of these servers and `server__tool`s, else of all."""
-        query = query_of({"filter": ",".join(names), "compact": compact})
-        return self._conversation.ask(Request("GET", f"/runtime/tools.ts{query}"), bytes.decode)
-
-    @operation
     def delete(self, tool_id: int) -> Steps[None]:
         """Remove a tool from the catalog of a service."""
         return self._conversation.ask(Request("DELETE", f"{TOOLS}/{step_of(tool_id)}"), lambda _: None)
@@ -180,34 +151,15 @@ class Tools(Resource[M_co]):
 
 
 class Servers(Resource[M_co]):
-    @operation
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        kind: Kind | Literal["any"] | None = None,
-        threshold: float | None = None,
-        search_type: SearchType | None = None,
-        include_schemas: bool | None = None,
-        explain: bool | None = None,
-    ) -> Steps[ToolSearchAnswer]:
-        """Search the tools of a gateway's servers. None leaves it to the gateway."""
-        body = {
-            "query": query,
-            "limit": limit,
-            "kind": kind,
-            "threshold": threshold,
-            "search_type": search_type,
-            "include_schemas": include_schemas,
-            "explain": explain,
-        }
-        return self._ask("POST", f"{TOOLS}/search", ToolSearchAnswer, body=body)
-
     @listing
     def list(self, *, page_size: int | None = None, cursor: str = "") -> Listing[Server]:
         """List the MCP servers of a gateway, with their states."""
         return self._listing(SERVERS, Server, page_size, cursor)
+
+    @operation
+    def restart(self, server: str | Sequence[str] | None = None) -> Steps[RestartedServers]:
+        """End these servers of a gateway, or all, and start them again; return their states at once."""
+        return self._ask("POST", f"{SERVERS}/restart", RestartedServers, query={"server": values_of(server)})
 
 
 class Activity(Resource[M_co]):
