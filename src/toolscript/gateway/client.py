@@ -125,13 +125,16 @@ class GatewayClient:
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         query = {"server": [*map(readable, wanted)] or None, "include_schemas": True}
-        return [item_of_json(entry) for entry in await self._entries(TOOLS_PATH, query)]
+        return await self._entries(TOOLS_PATH, query, item_of_json)
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         path = f"/runtime/tools.ts{query_of({'filter': _filter(wanted), 'compact': compact})}"
         return await self._ask(bytes.decode, Request("GET", path, timeout=self._seconds))
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+        if not tool:
+            # It would be the path of nothing.
+            split_tool_id(tool)
         terms = current_terms()
         # A confirmation is of one tool. The gateway is asked about another one as if there were none.
         confirms = bool(terms.confirmed) and terms.confirmed in (tool, tool_id(*split_tool_id(tool)))
@@ -141,16 +144,21 @@ class GatewayClient:
         return await self._ask(_called, request)
 
     async def reviews(self) -> Sequence[Review]:
-        return [review_from_json(entry) for entry in await self._entries(REVIEWS_PATH, {})]
+        return await self._entries(REVIEWS_PATH, {}, review_from_json)
 
-    async def _entries(self, path: str, query: Mapping[str, object]) -> list[Any]:
+    async def _entries(self, path: str, query: Mapping[str, object], read: Callable[[Any], T]) -> list[T]:
         """Return the entries of a list under `/api/v1`, over all of its pages."""
-        entries: list[Any] = []
+
+        def page(data: Any) -> tuple[list[T], str]:
+            return [*map(read, data["results"])], data["next_cursor"] or ""
+
+        entries: list[T] = []
         cursor = ""
         for _ in range(MAX_PAGES):
-            page = await self._read(dict, "GET", f"{path}{query_of({**query, 'limit': PAGE, 'cursor': cursor})}")
-            entries += page["results"]
-            if not (cursor := page["next_cursor"] or ""):
+            asked = f"{path}{query_of({**query, 'limit': PAGE, 'cursor': cursor})}"
+            following, cursor = await self._read(page, "GET", asked)
+            entries += following
+            if not cursor:
                 break
         return entries
 
@@ -165,7 +173,7 @@ class GatewayClient:
         return decided
 
     async def servers(self) -> Sequence[ServerState]:
-        return [server_of_json(entry) for entry in await self._entries(SERVERS_PATH, {})]
+        return await self._entries(SERVERS_PATH, {}, server_of_json)
 
     async def restart(self, servers: tuple[str, ...] = ()) -> Sequence[ServerState]:
         path = f"{SERVERS_PATH}/restart{query_of({'server': [*servers] or None})}"

@@ -33,7 +33,7 @@ from toolscript.gateway.activity import ActivityLog, NoActivity
 from toolscript.gateway.activity_api import NamedClient, activity_routes
 from toolscript.gateway.api import HAS_CREDENTIAL, api_routes, for_http, json_object, seen_by, terms_of
 from toolscript.gateway.bridge_http import MAX_BODY_BYTES
-from toolscript.gateway.callers import CLIENT_OF_TOKEN, on_terms
+from toolscript.gateway.callers import CLIENT_HEADER, CLIENT_OF_TOKEN, on_terms
 from toolscript.gateway.client_tokens import is_for_clients
 from toolscript.gateway.json import (
     answer_to_json,
@@ -181,7 +181,10 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         arguments = json_object(await request.body(), "send the arguments as a JSON object")
         tool = request.path_params["tool"]
         with on_terms(terms_of(request, tool, confirms=_flag(request, "confirm"), given=request.query_params)):
-            return JSONResponse(call_to_json(await for_http(gateway.call(tool, arguments))))
+            called = gateway.call(tool, arguments)
+            # The commands ask here, too, and show hints for the command line.
+            is_ours = CLIENT_HEADER in request.headers
+            return JSONResponse(call_to_json(await (called if is_ours else for_http(called))))
 
     return [
         Route("/search", search),

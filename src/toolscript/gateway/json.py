@@ -253,7 +253,7 @@ def item_to_json(item: Item, *, schemas: bool) -> Json:
 
 def item_of_json(data: Mapping[str, Any]) -> Item:
     """Return the item that `tool_shown` shows."""
-    return item_from_json({**data, "type": data["kind"]})
+    return item_from_json({**{name: data[name] for name in data.keys() - {"id"}}, "type": data["kind"]})
 
 
 def call_to_json(result: CallResult) -> Json:

@@ -67,8 +67,8 @@ def test_the_driver_asks_a_service(ask: Ask, demo: Demo) -> None:
 def test_the_driver_asks_a_gateway(ask: Ask, gateway: Gateway) -> None:
     called, types, tool, servers = ask(
         *(gateway.url, gateway.token),
-        ("tools.call", {"id": "plain__add", "arguments": {"a": 2, "b": 40}}),
-        ("tools.types", {"names": ["plain"]}),
+        ("gateway.call", {"id": "plain__add", "arguments": {"a": 2, "b": 40}}),
+        ("gateway.types", {"names": ["plain"]}),
         ("tools.get", {"id": "plain__add"}),
         ("servers.list", {"page_size": 1}),
     )

@@ -149,8 +149,7 @@ async def test_a_tool_of_any_name_has_a_path(name: str) -> None:
         ("files__red_file", 404, "NOT_FOUND"),
         ("nobody__read_file", 404, "NOT_FOUND"),
         ("files__sum_up", 404, "NOT_FOUND"),
-        ("no-tool", 422, "VALIDATION_ERROR"),
-        ("", 422, "VALIDATION_ERROR"),
+        ("__", 422, "VALIDATION_ERROR"),
     ],
 )
 async def test_a_tool_that_does_not_exist_is_refused(app: Starlette, tool_id: str, status: int, code: str) -> None:

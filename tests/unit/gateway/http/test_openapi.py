@@ -34,7 +34,7 @@ REQUESTS: list[tuple[str, str, str, Json | None, int]] = [
     ("GET", "/api/v1/tools", "/api/v1/tools?limit=0", None, 422),
     ("GET", TOOL, "/api/v1/tools/files__read_file", None, 200),
     ("GET", TOOL, "/api/v1/tools/files__absent", None, 404),
-    ("GET", TOOL, "/api/v1/tools/nothing", None, 422),
+    ("GET", TOOL, "/api/v1/tools/files__read_file?kind=odd", None, 422),
     ("GET", "/api/v1/servers", "/api/v1/servers", None, 200),
     ("GET", "/api/v1/servers", "/api/v1/servers?cursor=x", None, 422),
     ("POST", "/api/v1/servers/restart", "/api/v1/servers/restart?server=files", None, 200),
