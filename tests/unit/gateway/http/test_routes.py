@@ -141,7 +141,7 @@ async def test_a_call_passes_on_the_arguments_and_the_result(app: Starlette) -> 
         ("files__absent", 404, "NOT_FOUND"),
         ("files__sum_up", 404, "NOT_FOUND"),
         ("no-tool", 422, "VALIDATION_ERROR"),
-        ("", 422, "VALIDATION_ERROR"),
+        ("", 404, "NOT_FOUND"),
         ("demo__reject", 502, "UNAVAILABLE"),
         ("demo__vanish", 503, "UNAVAILABLE"),
     ],
