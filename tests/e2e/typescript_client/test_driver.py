@@ -72,7 +72,7 @@ def test_the_driver_asks_a_gateway(ask: Ask, gateway: Gateway) -> None:
         ("tools.get", {"id": "plain__add"}),
         ("servers.list", {"page_size": 1}),
     )
-    assert called["answer"]["structured_content"] == {"sum": 42}
+    assert called["answer"]["structuredContent"] == {"sum": 42}
     assert "export const tools" in types["answer"]["module"]
     assert tool["answer"]["server"] == "plain"
     assert [server["name"] for server in servers["answer"]["results"]] == ["filesystem", "plain"]
