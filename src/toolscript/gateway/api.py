@@ -86,7 +86,10 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
 
     async def restart_servers(request: Request) -> Response:
         """End servers and start them again, without waiting for them."""
-        states = await gateway.restart(tuple(request.query_params.getlist("server")))
+        names = tuple(request.query_params.getlist("server"))
+        if "" in names:
+            raise wrong("server", "must not be empty")
+        states = await gateway.restart(names)
         return JSONResponse({"results": [*map(server_shown, seen_by(request, states))]})
 
     async def openapi(_: Request) -> Response:

@@ -325,7 +325,7 @@ def _server_paths() -> Json:
         parameters=(_CURSOR, _LIMIT),
     )
     restart = _operation(
-        *("restart_servers", "servers", "Restart servers", _named("RestartedServers"), 404),
+        *("restart_servers", "servers", "Restart servers", _named("RestartedServers"), 404, 422),
         description="Ends servers and starts them again. It answers at once: list them to see their states.",
         parameters=(_parameter("server", list_of(STRING), "Only these; repeat the name for several. None: all."),),
     )

@@ -267,7 +267,7 @@ def test_every_method_has_a_docstring_and_both_clients_have_the_same_resources()
     sync, async_ = Client("http://127.0.0.1:1"), AsyncClient("http://127.0.0.1:1")
     resources = {name for name in dir(sync) if isinstance(getattr(sync, name), Resource)}
     assert resources == {name for name in dir(async_) if isinstance(getattr(async_, name), Resource)}
-    assert len(resources) == 15
+    assert len(resources) == 16
     for name in resources:
         methods = {
             method: value

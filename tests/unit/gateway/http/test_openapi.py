@@ -39,6 +39,7 @@ REQUESTS: list[tuple[str, str, str, Json | None, int]] = [
     ("GET", "/api/v1/servers", "/api/v1/servers?cursor=x", None, 422),
     ("POST", "/api/v1/servers/restart", "/api/v1/servers/restart?server=files", None, 200),
     ("POST", "/api/v1/servers/restart", "/api/v1/servers/restart?server=nobody", None, 404),
+    ("POST", "/api/v1/servers/restart", "/api/v1/servers/restart?server=", None, 422),
     ("GET", "/api/v1/activity", "/api/v1/activity?limit=2", None, 200),
     ("GET", "/api/v1/activity", "/api/v1/activity", None, 200),
     ("GET", "/api/v1/activity", "/api/v1/activity?outcome=fine", None, 422),
