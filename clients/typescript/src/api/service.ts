@@ -854,7 +854,7 @@ export type ProposalKind = "suggestion" | "new";
 export interface ProposedChangeShown {
   /** Skills that approving adds. */
   creates: ProposedSkill[];
-  /** Number of members and of all items, central members, and nearest skills. */
+  /** Number of members and of all items, and central members. */
   evidence: Record<string, unknown>;
   /** Whether items have yet to be classified again. */
   is_moving: boolean;

@@ -100,7 +100,7 @@ class ProposedChange(Record):
     creates: list[ProposedSkill]
     """Skills that approving adds."""
     evidence: dict[str, Any]
-    """Number of members and of all items, central members, and nearest skills."""
+    """Number of members and of all items, and central members."""
     is_moving: bool
     """Whether items have yet to be classified again."""
 
