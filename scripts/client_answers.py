@@ -16,6 +16,8 @@ from toolscript.server.app import create_app
 
 FOLDER = ROOT / "src" / "toolscript" / "client" / "answers"
 PREFIX, ALIAS = "/api/v1/", "_alias"
+# Of the source documents.
+BESIDE = {"/search"}
 REFERENCE = "#/components/schemas/"
 HEAD = '''"""{subject}, as the API returns them.
 
@@ -83,7 +85,7 @@ class Document:
         """Yield the names of the schemas that operations with these tags return."""
         for path, operations in self.content["paths"].items():
             for operation in operations.values():
-                is_resource = self.title == "gateway" or path.startswith(PREFIX)
+                is_resource = self.title == "gateway" or path.startswith(PREFIX) or path in BESIDE
                 if is_resource and not operation["operationId"].endswith(ALIAS):
                     yield from _answer_names(operation) if operation["tags"][0] in tags else ()
 

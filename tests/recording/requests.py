@@ -169,7 +169,7 @@ def documents() -> Iterator[Asked]:
             body |= {"include_snippets": True, "metadata_fields": ["server"]}
         if number % 4 == 3:
             body["offset"] = 2
-        yield Asked("documents", "/api/v1/documents/search", "POST", body)
+        yield Asked("documents", "/search", "POST", body)
     for text in queries():
         yield Asked("documents", "/search", "POST", {"query": text, "top_k": 4})
         yield Asked("documents", "", tool="search_documents", body={"query": text})

@@ -119,10 +119,10 @@ class Tour:
             Step(
                 "Find a document of this tenant",
                 self._post(
-                    "/api/v1/documents/search",
+                    "/search",
                     '-H "Authorization: Bearer $TOKEN"',
                     query="how many days of holiday",
-                    limit=2,
+                    top_k=2,
                 ),
             ),
             Step("Let an agent do the same, over MCP; documents need the token as a header", json.dumps(client)),

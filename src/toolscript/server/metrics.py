@@ -83,7 +83,6 @@ ROUTES = (
     ("/api/v1/documents", DOCUMENTS),
     ("/api/v1/tenants", DOCUMENTS),
     ("/search", DOCUMENTS),
-    ("/documents", DOCUMENTS),
     ("/mcp", "mcp"),
 )
 REFUSED_PRODUCTS = (*PRODUCTS, "mcp", OTHER)

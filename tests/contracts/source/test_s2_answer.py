@@ -125,8 +125,9 @@ def test_by_default_nothing_is_reranked_streamed_or_given_a_cursor(service: Runn
 
 @pytest.mark.states("S2-087")
 def test_a_token_of_an_answer_leads_to_the_next_page_and_belongs_to_its_tenant(service: Running) -> None:
-    whole, pages, cursor = service.found({"query": QUERY}), [], "*"
-    while cursor:
+    whole, pages = service.found({"query": QUERY}), []
+    cursor: str | None = ""
+    while cursor is not None:
         page = service.search({"query": QUERY, "top_k": 1, "cursor": cursor})
         pages += [hit["doc_id"] for hit in page["hits"]]
         cursor, last = page["next_cursor"], cursor
@@ -150,7 +151,7 @@ def test_the_tenant_claim_decides_which_documents_are_visible(service: Running) 
         assert [hit["snippet"] for hit in answer["hits"]] == ["Another lease of another harbour."], kind
         assert answer["total"] == 1
         assert service.found({"query": "lease harbour tax", "search_type": kind}, "third") == []
-    for path, status in (("/documents/lease", 200), ("/documents/verdict", 404)):
+    for path, status in (("/api/v1/documents/lease", 200), ("/api/v1/documents/verdict", 404)):
         assert service.send("GET", path, headers=service.as_tenant("other")).status_code == status
     elsewhere = {**service.as_tenant("other"), "x-tenant-id": "acme", "x-debug-tenant": "acme"}
     assert len(service.send("POST", "/search?tenant_id=acme", {"query": QUERY}, elsewhere).json()["hits"]) == 1

@@ -164,7 +164,7 @@ class Http:
 
     SEARCHES: Mapping[str, str] = {
         "tools.search": "/api/v1/search",
-        "documents.search": "/api/v1/documents/search",
+        "documents.search": "/search",
         "knowledge.search": "/api/v1/knowledge/search",
     }
 
@@ -248,7 +248,7 @@ class Mcp:
     }
     SERVICE: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "tools.search": ("search_tools", ("query", "limit")),
-        "documents.search": ("search_documents", ("query", "limit", "filters")),
+        "documents.search": ("search_documents", ("query", "top_k", "filters")),
         "knowledge.search": ("search_knowledge", ("query", "limit")),
     }
 
@@ -285,7 +285,7 @@ def _renamed(data: Json) -> Json:
             "name": hit.get("tool") or hit.get("toolId") or hit.get("name"),
             "kind": hit.get("kind") or hit.get("type") or "tool",
         }
-        for hit in data["tools" if "tools" in data else "results"]
+        for hit in data[next(name for name in ("tools", "hits", "results") if name in data)]
     ]
     return {"results": hits, "metadata": {"good_match": data.get("good_match"), **data.get("metadata", {})}}
 
@@ -343,7 +343,7 @@ class GatewayCommands(Commands):
 class ServiceCommands(Commands):
     def has(self, operation: str, arguments: Json) -> bool:
         # A number that an option does not take is wrong usage, which is answered as text.
-        return operation in self.SERVICE and arguments.get("limit") != 0
+        return operation in self.SERVICE and arguments.get("top_k") != 0
 
     async def do(self, operation: str, arguments: Json) -> Json:
         if operation == "documents.get":
@@ -355,7 +355,8 @@ class ServiceCommands(Commands):
         schemas = ["--schemas"] if arguments.get("include_schemas") else []
         filters = ["--filter", json.dumps(arguments["filters"])] if "filters" in arguments else []
         kinds = ["--kind", arguments["item_type"]] if "item_type" in arguments else []
-        options = [*_options(arguments, "limit"), *kinds]
+        most = arguments.get("limit", arguments.get("top_k"))
+        options = [*([] if most is None else ["--limit", str(most)]), *kinds]
         found = self.run(*words, arguments["query"], *options, *schemas, *filters)
         return {"answer": {"results": found["answer"]}} if isinstance(found.get("answer"), list) else found
 

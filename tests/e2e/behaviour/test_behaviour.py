@@ -72,12 +72,12 @@ SERVICE_CASES: list[tuple[str, Json]] = [
     ("skills.search", {"query": "schedule a meeting", "limit": 2}),
     ("skills.list", {"page_size": 3}),
     ("skills.get", {"id": "nothing"}),
-    ("documents.search", {"query": "ships", "limit": 5}),
+    ("documents.search", {"query": "ships", "top_k": 5}),
     ("documents.put", {"documents": DOCUMENTS}),
     ("documents.put", {"documents": DOCUMENTS[:1]}),
-    ("documents.search", {"query": "ships and harbours", "limit": 2}),
+    ("documents.search", {"query": "ships and harbours", "top_k": 2}),
     ("documents.search", {"query": "ships", "filters": OLD}),
-    ("documents.search", {"query": "ships", "limit": 0}),
+    ("documents.search", {"query": "ships", "top_k": 0}),
     ("documents.get", {"id": "b/2"}),
     ("documents.list", {"page_size": 2}),
     ("documents.delete", {"ids": ["b/1", "b/2", "b/3", "b/4"]}),
@@ -94,7 +94,7 @@ RUNTIME = {"state", "protocol", "version"}
 SHARED = {
     "tools.search": ("name", "confidence"),
     "gateway.search": ("name", "confidence"),
-    "documents.search": ("id", "score"),
+    "documents.search": ("doc_id", "score"),
     "knowledge.search": ("id",),
 }
 

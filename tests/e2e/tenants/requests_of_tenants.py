@@ -120,7 +120,7 @@ def _document_as_another(_: Member, other: Member, chance: random.Random) -> Ask
 
 
 def _get(kind: str, id_: str, statuses: frozenset[int]) -> Ask:
-    return Ask(kind, None, "GET", f"/documents/{quote(id_, safe='')}", statuses=statuses)
+    return Ask(kind, None, "GET", f"/api/v1/documents/{quote(id_, safe='')}", statuses=statuses)
 
 
 def _word_of_another(_: Member, other: Member, chance: random.Random) -> Ask:

@@ -12,7 +12,7 @@ const skills: service.SkillShown[] = await client.skills.list({ page_size: 5 }).
 const put: service.DocumentsPut = await client.documents.put([
   { id: "whales", text: "Whales are mammals.", metadata: { year: 2026 } },
 ]);
-const [whales] = (await client.documents.search("whales", { limit: 1 })).results;
+const [whales] = (await client.documents.search("whales", { top_k: 1 })).hits;
 const stored: service.DocumentShown = await client.documents.get("whales");
 const deleted: service.DocumentsDeleted = await client.documents.delete(["whales", "unicorns"]);
 const knowledge: service.LibrarySearchAnswer = await client.knowledge.search("compost", { kind: "chunk", limit: 1 });
@@ -51,7 +51,7 @@ console.log(
     found: found.tools.map((hit) => hit.name),
     skills: skills.length,
     put: put.counts,
-    whales: whales?.id,
+    whales: whales?.doc_id,
     text: stored.text,
     deleted,
     source: chunk.source.title,
@@ -64,7 +64,7 @@ console.log(
     health: [(await client.health()).status, (await own.health()).ready],
     codes: [
       await codeOf(client.tools.get(999_999)),
-      await codeOf(client.documents.search("x", { limit: 1000 })),
+      await codeOf(client.documents.search("x", { top_k: 1000 })),
       await codeOf(new Client({ url: process.env["SERVICE_URL"] ?? "", token: "wrong" }).documents.get("whales")),
       await codeOf(own.tools.get("plain__nothing")),
     ],

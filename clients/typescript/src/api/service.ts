@@ -261,7 +261,7 @@ export interface DocumentPut {
 
 export interface DocumentResult {
   /** Id of the document. */
-  id: string;
+  doc_id: string;
   /**
    * From 0 to 1, higher is better, and comparable within one answer only: fused scores are relative to the other
    * results, so that the best of unrelated documents has a high one, too.
@@ -281,39 +281,12 @@ export interface DocumentResult {
   chunk: number;
 }
 
-/** How a search was done, and how much it found. */
-export interface DocumentSearchMetadata {
-  /** The retrieval that was used. */
-  search_type: SearchType;
-  /** How dense and sparse retrieval were fused; null for a single retriever. */
-  fusion: Fusion | null;
-  /** Duration of the search in milliseconds. */
-  took_ms: number;
-  /** Number of documents that a request without a limit would return. */
-  total: number;
-  /** Whether `total` is exact, a lower bound or an estimate. */
-  total_is: Exactness;
-  /** `cursor` of the next page; null on the last page, and without paging by cursor. */
-  next_cursor: string | null;
-  /** Parts of the search that failed and were skipped. */
-  degraded: string[];
-  /** Name of the reranker; null: not reranked. */
-  reranked_by: string | null;
-  /** Name of the index version that answered. */
-  index_version: string | null;
-  /** Always null: documents have no ranking weights. */
-  weights_version: string | null;
-  /**
-   * Whether any document fits the query, the same on every page; never true without results; false: results are
-   * guesses. Null without a query, and where it cannot be told: if `search_type` is `semantic` or `keyword`, and
-   * without embeddings.
-   */
-  good_match: boolean | null;
-}
-
+/** The names are those of the source document; `cursor` and `rerank` are ours. */
 export interface DocumentSearchRequest {
   /** What the documents are about, in plain words; null: every document that passes the filters. */
   query?: string | null;
+  /** Maximum number of documents returned. Left out: 10, or what the plan allows if that is less. Default: 10. */
+  top_k?: number;
   /** Number of top results to skip. Default: 0. */
   offset?: number;
   /**
@@ -332,23 +305,43 @@ export interface DocumentSearchRequest {
   /** Metadata fields to return; null: all of them. */
   metadata_fields?: string[] | null;
   /**
-   * `*` asks for the first page of all results, `next_cursor` of an answer for the next. Without a cursor a search
-   * ranks only as deep as `limit`, and its answer has no `next_cursor`.
+   * Walks over all results: empty for the first page, then `next_cursor` of the page before. Without a cursor a
+   * search ranks only as deep as `top_k`, and its answer has no `next_cursor`.
    */
   cursor?: string | null;
   /** Rerank the top results with a cross-encoder. Default: "off". */
   rerank?: Rerank;
-  /** Maximum number of documents returned. Left out: 10, or what the plan allows if that is less. Default: 10. */
-  limit?: number;
 }
 
 export interface DocumentSearchResponse {
   /** Id of the search, also in the log. */
   query_id: string;
+  /** Duration of the search in milliseconds. */
+  took_ms: number;
+  /** Number of documents that a request without a limit would return. */
+  total: number;
+  /** Whether `total` is exact, a lower bound or an estimate. */
+  total_is: Exactness;
+  /** `cursor` of the next page; null on the last page, and without paging by cursor. */
+  next_cursor: string | null;
+  /** The retrieval that was used. */
+  search_type: SearchType;
+  /** How dense and sparse retrieval were fused; null for a single retriever. */
+  fusion: Fusion | null;
+  /** Parts of the search that failed and were skipped. */
+  degraded: string[];
+  /** Name of the reranker; null: not reranked. */
+  reranked_by: string | null;
+  /** Name of the index version that answered. */
+  index_version: string | null;
+  /**
+   * Whether any document fits the query, the same on every page; never true without results; false: results are
+   * guesses. Null without a query, and where it cannot be told: if `search_type` is `semantic` or `keyword`, and
+   * without embeddings.
+   */
+  good_match: boolean | null;
   /** The best documents, best first. */
-  results: DocumentResult[];
-  /** How the search was done. */
-  metadata: DocumentSearchMetadata;
+  hits: DocumentResult[];
 }
 
 export interface DocumentShown {
@@ -1981,7 +1974,7 @@ export const OPERATIONS = {
   get_job: { method: "GET", path: "/api/v1/jobs/{job_id}" },
   list_audit: { method: "GET", path: "/api/v1/audit" },
   readyz: { method: "GET", path: "/readyz" },
-  search_documents: { method: "POST", path: "/api/v1/documents/search" },
+  search_documents: { method: "POST", path: "/search" },
   list_documents: { method: "GET", path: "/api/v1/documents" },
   put_documents: { method: "PUT", path: "/api/v1/documents" },
   get_document: { method: "GET", path: "/api/v1/documents/{document_id}" },

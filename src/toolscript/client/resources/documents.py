@@ -76,7 +76,7 @@ class Documents(Resource[M_co]):
         self,
         query: str | None = None,
         *,
-        limit: int | None = None,
+        top_k: int | None = None,
         offset: int | None = None,
         filters: Mapping[str, Any] | None = None,
         search_type: SearchType | None = None,
@@ -89,11 +89,11 @@ class Documents(Resource[M_co]):
     ) -> Steps[DocumentSearchAnswer]:
         """Search documents by text, by filters on their metadata, or both.
 
-        `cursor="*"` begins a walk over all results; `metadata.next_cursor` of an answer continues it.
+        `cursor=""` begins a walk over all results; `next_cursor` of an answer continues it.
         """
         body = {
             "query": query,
-            "limit": limit,
+            "top_k": top_k,
             "offset": offset,
             "filters": None if filters is None else dict(filters),
             "search_type": search_type,
@@ -104,7 +104,7 @@ class Documents(Resource[M_co]):
             "metadata_fields": None if metadata_fields is None else list(metadata_fields),
             "cursor": cursor,
         }
-        return self._ask("POST", f"{DOCUMENTS}/search", DocumentSearchAnswer, body=body)
+        return self._ask("POST", "/search", DocumentSearchAnswer, body=body)
 
     @operation
     def get(self, document_id: str) -> Steps[Document]:

@@ -32,7 +32,7 @@ SMOOTHING = 0.1
 # The expected wait may be wrong; no request waits longer than this multiple of the limit.
 MAX_WAIT = 4.0
 ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
-UPLOADS = frozenset({("PUT", "/api/v1/documents"), ("PUT", "/documents")})
+UPLOADS = frozenset({("PUT", "/api/v1/documents")})
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MCP_PATH = "/mcp"
 # What people administer: they must get through when searches do not.

@@ -86,7 +86,7 @@ def new_query_id(request: Request) -> str:
 class RequestContext:
     """Middleware: gives a request its id and its log line, limits its body, and responds to unexpected errors.
 
-    `larger` maps operations, such as `PUT /documents`, to a larger limit of the body.
+    `larger` maps operations, such as `PUT /api/v1/documents`, to a larger limit of the body.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int = MAX_BYTES, larger: Mapping[str, int] | None = None) -> None:

@@ -8,22 +8,18 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
 
 from toolscript.core.auth.model import Principal
 from toolscript.core.errors import ToolscriptError, envelope, envelope_of, told_to_clients
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import preferred
-from toolscript.core.web.request_context import has_kinds, new_query_id
-from toolscript.documents.alias_schemas import SearchAliasEnd, SearchAliasHit, SearchAliasResponse
+from toolscript.core.web.request_context import new_query_id
 from toolscript.documents.http.dependencies import JSON, LINES, DocumentRoutes, resource_errors
-from toolscript.documents.model.answer import DocumentHit
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.schemas import Answered, DocumentResult, DocumentSearchEnd, DocumentSearchResponse
 
@@ -32,8 +28,8 @@ MAX_SEARCH_BYTES = 128 * 1024
 
 _TEXT = {"schema": {"type": "string"}}
 _LINES_ANSWERED = (
-    "JSON in each line: for each result an entry of `results` of the JSON answer, best first; then one line with "
-    "all of that answer but `results`. A line with `error`, as the schema `ErrorEnvelope` describes it, ends a "
+    "JSON in each line: for each result an entry of `hits` of the JSON answer, best first; then one line with "
+    "all of that answer but `hits`. A line with `error`, as the schema `ErrorEnvelope` describes it, ends a "
     "search that failed."
 )
 SEARCH_ANSWERS: dict[int | str, dict[str, Any]] = {
@@ -45,19 +41,6 @@ SEARCH_ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SearchShape:
-    """The models of a response."""
-
-    whole: Callable[[Answered], BaseModel]
-    result: Callable[[DocumentHit], BaseModel]
-    end: Callable[[Answered], BaseModel]
-
-
-RESOURCE = SearchShape(DocumentSearchResponse.whole, DocumentResult.of, DocumentSearchEnd.of)
-ALIAS = SearchShape(SearchAliasResponse.whole, SearchAliasHit.of, SearchAliasEnd.of)
 
 
 async def ask(documents: DocumentRoutes, principal: Principal, query: DocumentQuery, query_id: str) -> Answered:
@@ -73,33 +56,29 @@ async def ask(documents: DocumentRoutes, principal: Principal, query: DocumentQu
 
 
 async def respond(
-    documents: DocumentRoutes, principal: Principal, query: DocumentQuery, request: Request, shape: SearchShape
+    documents: DocumentRoutes, principal: Principal, query: DocumentQuery, request: Request
 ) -> Response:
     """Search, and respond in the media type that the client prefers."""
     kind = preferred(request.headers.getlist("accept"), (JSON, LINES))
     run_search = partial(ask, documents, principal, query, new_query_id(request))
-    by_kind = has_kinds(request.url.path)
     if kind == LINES:
         # Keep proxies from buffering the stream. When the client disconnects, the search is cancelled.
         headers = {"Vary": "Accept", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        lines = _stream(run_search, shape, by_kind=by_kind)
-        return StreamingResponse(lines, media_type=LINES, headers=headers)
-    with resource_errors(by_kind):
-        whole = shape.whole(await run_search())
+        return StreamingResponse(_stream(run_search), media_type=LINES, headers=headers)
+    with resource_errors():
+        whole = DocumentSearchResponse.whole(await run_search())
     return Response(whole.model_dump_json(), media_type=JSON, headers={"Vary": "Accept"})
 
 
-async def _stream(
-    ask: Callable[[], Awaitable[Answered]], shape: SearchShape, *, by_kind: bool
-) -> AsyncIterator[str]:
+async def _stream(ask: Callable[[], Awaitable[Answered]]) -> AsyncIterator[str]:
     try:
-        with resource_errors(by_kind):
+        with resource_errors():
             answered = await ask()
         for hit in answered.answer.hits:
-            yield f"{shape.result(hit).model_dump_json()}\n"
-        yield f"{shape.end(answered).model_dump_json()}\n"
+            yield f"{DocumentResult.of(hit).model_dump_json()}\n"
+        yield f"{DocumentSearchEnd.of(answered).model_dump_json()}\n"
     except ToolscriptError as error:
-        yield f"{json.dumps(envelope_of(told_to_clients(error), by_kind=by_kind), default=str)}\n"
+        yield f"{json.dumps(envelope_of(told_to_clients(error)), default=str)}\n"
     except Exception:
         logger.exception("unexpected error")
         body = envelope("INTERNAL_ERROR", "something unexpected went wrong on our side")

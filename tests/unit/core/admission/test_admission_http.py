@@ -70,7 +70,6 @@ async def busy(wait: float = 0.0) -> AsyncIterator[tuple[Busy, httpx2.AsyncClien
     [
         SEARCH,
         ("GET", "/api/v1/search/skills"),
-        ("POST", "/api/v1/documents/search"),
         ("GET", "/api/v1/search/tools"),
         ("POST", "/search"),
         ("POST", "/search_knowledge"),
@@ -164,11 +163,9 @@ async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
 GATES: list[tuple[str, str, Kind | None]] = [
     (*SEARCH, Kind.READ),
     (*WRITE, Kind.WRITE),
-    ("GET", "/documents/a", Kind.READ),
-    ("DELETE", "/documents", Kind.WRITE),
-    ("PUT", "/documents", None),
+    ("GET", "/api/v1/documents/a", Kind.READ),
+    ("POST", "/api/v1/documents/delete", Kind.WRITE),
     ("GET", "/livez", None),
-    ("POST", "/api/v1/documents/search", Kind.READ),
     ("POST", "/api/v1/search", Kind.READ),
     ("POST", "/api/v1/knowledge/search", Kind.READ),
     ("POST", "/search_knowledge", Kind.READ),
@@ -184,7 +181,7 @@ GATES: list[tuple[str, str, Kind | None]] = [
     ("GET", "/api/v1/sourcesandmore", Kind.READ),
     # The id of a document may look like a search.
     ("DELETE", "/api/v1/documents/search", Kind.WRITE),
-    ("DELETE", "/documents/a/search", Kind.WRITE),
+    ("DELETE", "/api/v1/documents/a/search", Kind.WRITE),
 ]
 
 

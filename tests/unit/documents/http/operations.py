@@ -57,7 +57,7 @@ def _forms(method: str, path: str, described: Json) -> Iterator[Operation]:
 
 def _body(path: str, method: str, kind: str) -> bytes:
     if path.endswith("/search"):
-        return b'{"query": "anything", "cursor": "*"}'
+        return b'{"query": "anything", "cursor": ""}'
     if method == "DELETE" or path.endswith("/delete"):
         return b'{"ids": ["doc-1"]}'
     document = b'{"id": "doc-1", "text": "changed without a token"}'

@@ -31,7 +31,7 @@ async def connected(parts: Parts) -> AsyncIterator[httpx2.AsyncClient]:
 async def filled(parts: Parts) -> Json:
     """Store documents; return the plain JSON response of the same search."""
     async with connected(parts) as client:
-        await client.put("/documents", json={"documents": [document(number) for number in range(5)]})
+        await client.put("/api/v1/documents", json={"documents": [document(number) for number in range(5)]})
         return dict((await client.post("/search", json=QUERY)).json())
 
 

@@ -15,7 +15,7 @@ from toolscript.server.http_protocol import PROGRESS_BYTES, Connections, Drainin
 pytestmark = pytest.mark.requirement("OP-006")
 
 POST = b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-PATHS = [b"/api/v1/tools/search", b"/api/v1/jobs", b"/livez", b"/mcp", b"/nowhere"]
+PATHS = [b"/api/v1/search", b"/api/v1/jobs", b"/livez", b"/mcp", b"/nowhere"]
 OK = b"HTTP/1.1 200 OK"
 
 

@@ -200,8 +200,8 @@ async def test_documents_are_narrowed_by_filters_and_answered_as_over_http(world
         answer = await client.answer("search_documents", {"query": "bees and whales", "filters": only})
         refused = await client.answer("search_documents", {"query": "x", "filters": {"must": [{"op": "eq"}]}})
     data = answer["structuredContent"]
-    assert [result["id"] for result in data["results"]] == ["b.md"]
-    assert text_of(answer) == f'[1] b.md, score {data["results"][0]["score"]:.4f} {{"year":2020}}\nBees fly.'
+    assert [hit["doc_id"] for hit in data["hits"]] == ["b.md"]
+    assert text_of(answer) == f'[1] b.md, score {data["hits"][0]["score"]:.4f} {{"year":2020}}\nBees fly.'
     assert text_of(refused) == "filters.must.0.field cannot be understood: Field required"
 
 
@@ -239,7 +239,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("describe_tool", {}, "id must be given, or `ids`, and not both"),
     ("describe_tool", {"ids": list(range(1, 12))}, "ids must be a list of 1 to 10 ids"),
     ("describe_tool", {"id": "1"}, "id must be a whole number from 1 to "),
-    ("search_documents", {"query": "x", "limit": 50}, "limit must be a whole number from 1 to 20"),
+    ("search_documents", {"query": "x", "top_k": 50}, "top_k must be a whole number from 1 to 20"),
     (
         "search_documents",
         {"query": "x", "search_type": "psychic"},

@@ -259,7 +259,7 @@ async def test_requests_above_the_rate_limit_are_counted(metrics: Metrics) -> No
     ("route", "product"),
     [
         ("/search", DOCUMENTS),
-        ("/api/v1/documents/search", DOCUMENTS),
+        ("/search/health", DOCUMENTS),
         ("/api/v1/documents/{document_id}", DOCUMENTS),
         ("/api/v1/tenants", DOCUMENTS),
         ("/api/v1/search", TOOLS),
