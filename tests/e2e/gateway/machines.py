@@ -89,7 +89,7 @@ class Gateway:
         """Return the first 200 items that the gateway lists."""
         return list(self.ask(f"/api/v1/tools?limit=200{query}").json()["results"])
 
-    def until_embedded(self, tools: int) -> "Gateway":
+    def until_embedded(self, tools: int, seconds: float = WAIT_SECONDS) -> "Gateway":
         """Wait until so many tools are indexed and embedded, by the model that was chosen."""
 
         def embedded() -> bool:
@@ -100,7 +100,7 @@ class Gateway:
             by_meaning = [item for item in result if item["parts"]["semantic"] is not None]
             return len(by_meaning) == min(tools, 100)
 
-        until(embedded, f"{tools} tools with vectors; {self.health()}")
+        until(embedded, f"{tools} tools with vectors; {self.health()}", seconds)
         return self
 
 

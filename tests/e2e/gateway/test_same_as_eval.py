@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from mcp import Client
 
-from tests.e2e.gateway.machines import Gateway, Machine, mcp_server, new_machine, until
+from tests.e2e.gateway.machines import Gateway, Machine, mcp_server, new_machine
+from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.gateway.model import DEFAULT_LIMIT
@@ -39,10 +40,17 @@ def ordinary() -> Dataset:
     return read_dataset(DATA)
 
 
+@pytest.fixture(scope="module", params=["builtin", pytest.param("minilm", marks=pytest.mark.nightly)])
+def model(request: pytest.FixtureRequest) -> str:
+    if request.param == "builtin":
+        return BUILTIN
+    return str(request.getfixturevalue("model_folder"))
+
+
 @pytest.fixture(scope="module")
-def by_eval(ordinary: Dataset) -> list[Seen]:
+def by_eval(ordinary: Dataset, model: str) -> list[Seen]:
     async def ask() -> list[Seen]:
-        embedder = StaticEmbedder()
+        embedder = StaticEmbedder() if model == BUILTIN else LocalEmbedder(model)
         engine = GatewayEngine(gateway_search(DEFAULT_WEIGHTS), embedder, PreparedItems(embedder))
         await engine.load(ordinary.items)
         shown = [(await engine.answer(query.text)).shown for query in ordinary.queries]
@@ -53,21 +61,15 @@ def by_eval(ordinary: Dataset) -> list[Seen]:
 
 @pytest.fixture(scope="module")
 def running(
-    ordinary: Dataset, weights: Path, tmp_path_factory: pytest.TempPathFactory
+    ordinary: Dataset, model: str, weights: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Machine, Gateway]]:
     machine = new_machine(tmp_path_factory.mktemp("same") / "machine", weights)
-    machine = machine.also(TOOLSCRIPT_SEARCH_MODEL=BUILTIN)
+    machine = machine.also(TOOLSCRIPT_SEARCH_MODEL=model)
     file = str(DATA / "tools.jsonl")
     servers = sorted({item.server for item in ordinary.items})
     machine.configure({server: mcp_server("catalog", file, server) for server in servers})
     with machine.gateway() as gateway:
-        until(lambda: _all_embedded(gateway, len(ordinary.items)), "all tools with vectors")
-        yield machine, gateway
-
-
-def _all_embedded(gateway: Gateway, tools: int) -> bool:
-    nearest = gateway.search("x", limit=100, threshold=0, explain=1)["results"]
-    return gateway.health()["items"] == tools and all(hit["parts"]["semantic"] is not None for hit in nearest)
+        yield machine, gateway.until_embedded(len(ordinary.items), 300)
 
 
 def seen(answer: Mapping[str, Any], name: str = "toolId") -> Seen:
