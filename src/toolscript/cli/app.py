@@ -399,7 +399,7 @@ def _show_report(report: "DoctorReport", indexes: Sequence["IndexStatus"], *, as
 # What adds commands, by the names of these.
 COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("setup",): _add_setup,
-    ("search", "list-servers", "list-tools", "get-types", "call"): _add_finding,
+    ("search", "list-servers", "restart", "list-tools", "get-types", "call"): _add_finding,
     ("curation",): _add_curation,
     ("rules",): _add_rules,
     ("mcp", "gateway"): _add_gateway,

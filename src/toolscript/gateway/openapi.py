@@ -226,6 +226,7 @@ _KINDS: Json = {**STRING, "enum": [*ItemKind, ANY_KIND]}
 _QUERY: Json = {**STRING, "minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
 _SEARCH_TYPE: Json = {**STRING, "enum": list(SearchType)}
 # Names of tools may have any characters, even line ends.
+_SERVER: Json = {**STRING, "minLength": 1}
 _ID: Json = {**STRING, "minLength": 4, "pattern": r"^[\s\S]+?__[\s\S]+$"}
 _TOOL_ID = _parameter("tool_id", _ID, "`server__tool`, as results name it.", "path")
 _FILTER = _parameter("filter", STRING, "Servers and `server__tool` names, with commas; empty: all.")
@@ -327,7 +328,7 @@ def _server_paths() -> Json:
     restart = _operation(
         *("restart_servers", "servers", "Restart servers", _named("RestartedServers"), 404, 422),
         description="Ends servers and starts them again. It answers at once: list them to see their states.",
-        parameters=(_parameter("server", list_of(STRING), "Only these; repeat the name for several. None: all."),),
+        parameters=(_parameter("server", list_of(_SERVER), "Only these; repeat the name for several. None: all."),),
     )
     return {SERVERS_PATH: {"get": listing}, f"{SERVERS_PATH}/restart": {"post": restart}}
 

@@ -51,11 +51,11 @@ class Packed:
 
         async def send_packed(message: Message) -> None:
             nonlocal begun
-            if message["type"] == "http.response.start":
+            if message["type"] == "http.response.start" and _is_worth_it(message):
                 begun = message
                 return
             if begun is not None:
-                if _is_worth_it(begun, message):
+                if not message.get("more_body"):
                     begun, message = _packed(begun, message)
                 await send(begun)
                 begun = None
@@ -64,11 +64,12 @@ class Packed:
         await self._app(scope, receive, send_packed)
 
 
-def _is_worth_it(begun: Message, body: Message) -> bool:
+def _is_worth_it(begun: Message) -> bool:
+    """Return whether it is long JSON of a known length: what is streamed has none, and its headers do not wait."""
     headers = Headers(raw=begun["headers"])
     is_json = headers.get("content-type", "").startswith("application/json")
-    is_whole = not body.get("more_body") and len(body.get("body", b"")) >= PACKED_BYTES
-    return is_json and is_whole and "content-encoding" not in headers
+    is_long = int(headers.get("content-length", 0)) >= PACKED_BYTES
+    return is_json and is_long and "content-encoding" not in headers
 
 
 def _packed(begun: Message, body: Message) -> tuple[Message, Message]:
