@@ -328,7 +328,7 @@ def _server_paths() -> Json:
     restart = _operation(
         *("restart_servers", "servers", "Restart servers", _named("RestartedServers"), 404, 422),
         description="Ends servers and starts them again. It answers at once: list them to see their states.",
-        parameters=(_parameter("server", list_of(_SERVER), "Only these; repeat the name for several. None: all."),),
+        parameters=(_parameter("server", list_of(_SERVER), "Only these; repeat the name for more. None: all."),),
     )
     return {SERVERS_PATH: {"get": listing}, f"{SERVERS_PATH}/restart": {"post": restart}}
 

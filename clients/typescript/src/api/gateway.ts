@@ -375,7 +375,7 @@ export interface ListServersQuery {
 }
 
 export interface RestartServersQuery {
-  /** Only these; repeat the name for several. None: all. */
+  /** Only these; repeat the name for more. None: all. */
   server?: string[];
 }
 
