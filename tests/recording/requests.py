@@ -175,7 +175,6 @@ def documents() -> Iterator[Asked]:
         yield Asked("documents", "", tool="search_documents", body={"query": text})
     for item in items()[:40]:
         yield Asked("documents", f"/api/v1/documents/{item['id']}")
-        yield Asked("documents", f"/documents/{item['id']}")
     yield Asked("documents", "/api/v1/documents", parameters={"limit": 50})
 
 

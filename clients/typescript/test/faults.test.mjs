@@ -5,7 +5,7 @@ import { Client, GatewayClient, PutError, ToolscriptError } from "../dist/index.
 import { acknowledge, refuse, sendJson, serve } from "./server.mjs";
 
 const FOUND = { query: "x", tools: [], matched_skills: [], metadata: {}, query_id: "q", steps: [] };
-const CALLED = { content: [], structured_content: null, is_error: false };
+const CALLED = { content: [], isError: false };
 
 /** Run with a server, and close it whatever happens. */
 async function withServer(answer, run) {
@@ -325,7 +325,7 @@ test("an unready service answers how it is", async () => {
 
 test("requests have the token, the path, the query and the body of the API", async () => {
   const page = { results: [], next_cursor: null };
-  const answer = (request, response) => sendJson(response, 200, request.url.endsWith("/call") ? CALLED : page);
+  const answer = (request, response) => sendJson(response, 200, request.url.endsWith("/a__b") ? CALLED : page);
   await withServer(answer, async ({ url, requests }) => {
     const gateway = new GatewayClient({ url: `${url}/below/`, token: "t-1" });
     await gateway.tools.list({ server: ["a", "b"], page_size: 7, include_schemas: true }).all();
@@ -336,7 +336,7 @@ test("requests have the token, the path, the query and the body of the API", asy
       [
         ["GET", "/below/api/v1/tools?server=a&server=b&include_schemas=true&limit=7", ""],
         ["GET", "/below/api/v1/tools/a%2Fb%3Fc%23d%20%C3%A9__x?kind=prompt", ""],
-        ["POST", "/below/api/v1/tools/call", '{"id":"a__b","arguments":{"text":"é"}}'],
+        ["POST", "/below/tools/a__b", '{"text":"é"}'],
       ],
     );
     assert.deepEqual(new Set(requests.map((request) => request.headers.authorization)), new Set(["Bearer t-1"]));

@@ -259,6 +259,7 @@ def _restart(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """End servers of the gateway and start them again, such as after an update. Exit code 1: one fails."""
+        from toolscript.core.mcp_client.model import ServerStatus
         from toolscript.gateway.model import Need
 
         async def ask(gateway: "Gateway") -> Any:
@@ -268,7 +269,7 @@ def _restart(app: typer.Typer) -> None:
         states = _ask(ask, flags(config=config, data_dir=data_dir), need)
         shown = states if is_watched() else without_words(states)
         _print_json({"servers": states_to_json(shown)}) if as_json else show_servers(shown)
-        if not all(state.answers for state in states):
+        if not all(state.answers or state.status is ServerStatus.STARTING for state in states):
             raise typer.Exit(NOTHING_FOUND)
 
 

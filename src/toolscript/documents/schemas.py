@@ -223,7 +223,7 @@ class DocumentResult(BaseModel):
 
 
 class DocumentSearchEnd(BaseModel):
-    """The answer without its hits; the last line or event of a stream."""
+    """The answer without its hits; the last line of a stream."""
 
     query_id: str = Field(description="Id of the search, also in the log.", json_schema_extra={"format": "uuid"})
     took_ms: float = Field(description="Duration of the search in milliseconds.")

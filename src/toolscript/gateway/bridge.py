@@ -496,7 +496,9 @@ class Bridge:
             if self._level:
                 self._repeat(session, "logging/setLevel", self._level)
             for uri in [*self._uris]:
-                self._repeat(session, "resources/subscribe", {"uri": uri})
+                # The client may have left it meanwhile.
+                if uri in self._uris:
+                    self._repeat(session, "resources/subscribe", {"uri": uri})
         except (NotSent, Lost):
             self._lose(session.place, session)
         self._in_thread(self._follow, session)

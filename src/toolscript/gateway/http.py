@@ -161,7 +161,9 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
             search_type=_search_type(request),
             servers=tuple(request.query_params.getlist("server")),
             about=request.query_params.get("why_not", ""),
-            is_logged=request.query_params.get("log", "").lower() not in ("0", "false", "no"),
+            # What a client of the person's finds is in the log, whatever it asks for.
+            is_logged=request.query_params.get("log", "").lower() not in ("0", "false", "no")
+            or bool(request.scope.get(CLIENT_OF_TOKEN)),
         )
         explain, schemas = _flag(request, "explain"), _flag(request, "schemas")
         return JSONResponse(answer_to_json(await gateway.search(query), explain=explain, schemas=schemas))

@@ -50,7 +50,7 @@ class Gateway:
         running gateway does not have.
         It reads the config files that the commands read, `~/.toolscript.json` and the project's, or `config`
         alone, and their changes. What they exclude and what you do not trust stays out: an answer's
-        `metadata.hint` names it, with the command that decides about trust. `data_dir` holds models and caches;
+        `hint` names it, with the command that decides about trust. `data_dir` holds models and caches;
         `model` is an embedding model, by name or folder.
         """
         paths = {"config": config, "data_dir": data_dir}

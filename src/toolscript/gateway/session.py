@@ -56,7 +56,7 @@ def _asked(
     A call waits for its own server, and is made once.
     """
     client = joined.client
-    if need.refresh:
+    if need.refresh and not joined.is_new:
         _finished(client.restart((need.only_server,) if need.only_server else ()))
     if need.refresh or (joined.is_new and need.only_server is None):
         _finished(until_listed(client, on_progress, _pause))

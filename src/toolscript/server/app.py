@@ -55,7 +55,7 @@ TAGS = {
 }
 DESCRIPTION = """\
 Resources are under `/api/v1`. Lists take `cursor` and `limit` and answer `results` and `next_cursor`; searches
-answer `query_id`, `results` and `metadata`. Errors are `{"error": {"code", "message", "details"}}`, and every
+answer as their paths say, with `query_id`. Errors are `{"error": {"code", "message", "details"}}`, and every
 answer has an `x-request-id`. `security` of an operation names the scope of its token. `DELETE` answers 204 when it
 is done, 202 with a job and its `Location` when it goes on, and 200 where there is something to report.
 """

@@ -47,6 +47,8 @@ T = TypeVar("T")
 
 # Of a server that is downloaded when it is started for the first time.
 FIRST_START_SECONDS = 120.0
+# How long a restart waits for the calls of others.
+RESTART_AFTER_SECONDS = 10.0
 _CONNECTION = "toolscript.core.mcp_client.connection"
 
 
@@ -117,8 +119,13 @@ class Supervisor:
         self._publish(ServerState(self.spec.name, self.spec.transport, ServerStatus.STOPPED), None)
 
     def restart(self) -> None:
-        """End the connection, if there is one, and make another at once. What it offers stays until then."""
+        """End the connection, if there is one, and make another: once its calls have ended, or after a limit.
+
+        What it offers stays until then.
+        """
         self._again.set()
+        if self._connection is not None:
+            self._publish(replace(self.state, status=ServerStatus.STARTING), self.offer)
         if self.state.status is ServerStatus.ASLEEP:
             self._wake.set()
         self._signals.wakeup.set()
@@ -234,7 +241,8 @@ class Supervisor:
             failure = await self._attempt(hints)
             if self._stopping.is_set():
                 return
-            if failure is None:
+            if failure is None or self._again.is_set():
+                # It sleeps, or somebody asked for another start: it did not fail.
                 continue
             if self._credentials is not None and await self._wants_sign_in():
                 await self._until_signed_in(self._credentials)
@@ -358,18 +366,26 @@ class Supervisor:
         while not self._stopping.is_set():
             sleeps_in = self._sleeps_in()
             if sleeps_in <= 0 or self._again.is_set():
+                await self._until_calls_end()
                 return
             with anyio.move_on_after(self._timing.ping_after if remote else sleeps_in) as quiet:
                 await signals.wakeup.wait()
             signals.wakeup.clear()
             if self._again.is_set():
-                return
+                continue
             if signals.lost:
                 raise ServerUnavailable("the connection was lost")
             if signals.take_ping_requested() or (remote and quiet.cancelled_caught):
                 await self._ping(connection)
             if signals.take_changed():
                 await self._list_again(connection)
+
+    async def _until_calls_end(self) -> None:
+        """Wait a while for the calls that this connection has: whoever restarts the server did not make them."""
+        with anyio.move_on_after(RESTART_AFTER_SECONDS):
+            while self._in_flight and not self._signals.lost and not self._stopping.is_set():
+                await self._signals.wakeup.wait()
+                self._signals.wakeup.clear()
 
     async def _ping(self, connection: "Connection") -> None:
         """Raise if the server does not answer. It may be busy with a call, which has a limit of its own."""

@@ -59,6 +59,12 @@ def preferred(accepts: Sequence[str], offered: Sequence[str]) -> str:
     return best if _quality(best, qualities) > 0 else offered[0]
 
 
+def accepts_coding(name: str, accepts: str) -> bool:
+    """Return whether an `Accept-Encoding` takes this coding."""
+    qualities = dict(_ranges([accepts]))
+    return qualities.get(name, qualities.get("*", 0.0)) > 0
+
+
 def _quality(kind: str, qualities: dict[str, float]) -> float:
     """Return the quality of the most specific matching range."""
     for name in (kind, f"{kind.partition('/')[0]}/*", ANY):

@@ -267,6 +267,37 @@ async def test_a_sleeping_server_is_woken_and_listed_by_a_restart(tmp_path: Path
     await until_status(drowsy, "a", ServerStatus.ASLEEP)
 
 
+async def test_a_restart_lets_the_calls_of_others_end() -> None:
+    servers = McpServers(QUICK)
+    try:
+        servers.use([plain()])
+        await until_ready(servers, "plain")
+        calling = asyncio.create_task(servers.call("plain", "slow", {"seconds": 0.5}))
+        await asyncio.sleep(0.1)
+        servers.restart(["plain"])
+        assert servers.states()[0].status is ServerStatus.STARTING
+        assert not (await calling).is_error
+        await until_ready(servers, "plain")
+    finally:
+        await servers.close()
+
+
+async def test_a_restart_while_a_server_starts_is_no_failure(tmp_path: Path) -> None:
+    (npx := tmp_path / "npx").write_text("#!/bin/sh\nexec sleep 60\n")
+    npx.chmod(0o755)
+    servers = McpServers(QUICK)
+    seen: list[ServerStatus] = []
+    try:
+        servers.use([ServerSpec("a", Transport.STDIO, command=str(npx))])
+        for _ in range(10):
+            await asyncio.sleep(0.1)
+            servers.restart(["a"])
+            seen.append(servers.states()[0].status)
+        assert {*seen} == {ServerStatus.STARTING}
+    finally:
+        await servers.close()
+
+
 async def test_a_failed_server_is_tried_at_once_after_a_restart() -> None:
     servers = McpServers(replace(QUICK, first_retry=600.0, max_retry=600.0))
     try:

@@ -37,8 +37,11 @@ PLACES = {
     "own.example": ["fd00:ec2::254"],
     "mapped.example": ["::ffff:127.0.0.1"],
     "nat64.example": ["64:ff9b::a00:1"],
+    # Where a network has version 6 alone, this is how a public address of version 4 looks.
+    "translated.example": ["64:ff9b::5db8:d822"],
 }
-PRIVATE = [name for name in PLACES if name not in ("mcp.example", "login.example") and not name.endswith(".corp")]
+PUBLIC_NAMES = ("mcp.example", "login.example", "translated.example")
+PRIVATE = [name for name in PLACES if name not in PUBLIC_NAMES and not name.endswith(".corp")]
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +71,10 @@ async def test_a_public_server_leads_to_no_private_address(name: str) -> None:
     for request in sending:
         with pytest.raises(ServerRejected, match="nothing was sent"):
             await request
+
+
+async def test_a_public_address_that_a_network_translates_is_public() -> None:
+    assert await checked_addresses("https://translated.example/token", PUBLIC) == ["64:ff9b::5db8:d822"]
 
 
 async def test_a_server_that_looks_private_by_one_of_its_addresses_is_public() -> None:

@@ -49,6 +49,13 @@ async def test_a_large_answer_is_packed_for_a_client_that_takes_it() -> None:
     assert "content-encoding" not in plain.headers
 
 
+@pytest.mark.parametrize("accepts", ["gzip;q=0", "*;q=0", "br"])
+async def test_what_a_client_refuses_is_not_sent(accepts: str) -> None:
+    async with client() as http:
+        answer = await http.get("/large", headers={"accept-encoding": accepts})
+    assert "content-encoding" not in answer.headers
+
+
 @pytest.mark.parametrize("path", ["/small", "/parts", "/text"])
 async def test_what_is_small_or_sent_in_parts_or_no_json_goes_out_as_it_is(path: str) -> None:
     async with client() as http:

@@ -16,9 +16,9 @@ from urllib.request import getproxies, proxy_bypass
 from toolscript.core.errors import ServerRejected, ServerUnavailable
 
 # Addresses of version 6 that lead to one of version 4, or into a private net, and are global by the library.
-_WRAPPED = tuple(
-    map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10", "5f00::/16"))
-)
+_WRAPPED = tuple(map(ipaddress.IPv6Network, ("::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10", "5f00::/16")))
+# The last four bytes are the public address of version 4 that it leads to, where networks have version 6 alone.
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 _NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
@@ -86,6 +86,8 @@ def is_private(host: str) -> bool:
     address = _address(host)
     if address is None:
         return False
+    if isinstance(address, ipaddress.IPv6Address) and address in _TRANSLATED:
+        address = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
     is_wrapped = isinstance(address, ipaddress.IPv6Address) and any(address in net for net in _WRAPPED)
     return not address.is_global or address.is_multicast or is_wrapped
 
