@@ -65,9 +65,9 @@ def _to_json(value: Any) -> Any:
 
 
 def list_from_json(entry: type[T], data: object) -> list[T]:
-    """Read a JSON list of records."""
+    """Read a JSON list of records; an answer that never was text may have a tuple in its place."""
     read = _reader(entry)
-    if not isinstance(data, list):
+    if not isinstance(data, list | tuple):
         raise ValueError("is not a list")
     return [read(item) for item in data]
 

@@ -56,14 +56,7 @@ class _Anything(Convertor[str]):
         return value
 
 
-class _ToolId(_Anything):
-    """The rest of a path that may be the id of a tool."""
-
-    regex = r"(?s:.*__.*)"
-
-
 register_url_convertor("anything", _Anything())
-register_url_convertor("tool_id", _ToolId())
 
 
 def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]:
@@ -97,7 +90,7 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
 
     return [
         Route(TOOLS_PATH, list_tools, methods=["GET"]),
-        Route(f"{TOOLS_PATH}/{{tool_id:tool_id}}", get_tool, methods=["GET"]),
+        Route(f"{TOOLS_PATH}/{{tool_id:anything}}", get_tool, methods=["GET"]),
         Route(SERVERS_PATH, list_servers, methods=["GET"]),
         Route(f"{SERVERS_PATH}/restart", restart_servers, methods=["POST"]),
         Route("/openapi.json", openapi, methods=["GET"]),

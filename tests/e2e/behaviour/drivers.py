@@ -175,13 +175,13 @@ class Http:
         return True
 
     async def do(self, operation: str, arguments: Json) -> Json:
-        if operation.endswith(".search"):
-            return await self._search(operation, arguments)
-        if operation in self.LISTS:
-            return await self._list(self.LISTS[operation], arguments)
         resource, _, method = operation.partition(".")
         if resource == "gateway":
             return await self._of_gateway(method, arguments)
+        if method == "search":
+            return await self._search(operation, arguments)
+        if operation in self.LISTS:
+            return await self._list(self.LISTS[operation], arguments)
         if method == "get":
             return _answer_of(await self._client.get(f"/api/v1/{resource}/{quote(str(arguments['id']), safe='')}"))
         if operation == "documents.put":
@@ -277,6 +277,12 @@ def _is_ours(data: Json) -> bool:
     return bool(data["isError"]) and "it went wrong" not in data["content"][0]["text"]
 
 
+def hits_of(answer: Json) -> list[Json]:
+    """Return the hits of an answer, whatever its document calls them."""
+    hits = next(answer[name] for name in ("tools", "hits", "results") if name in answer)
+    return [*hits]
+
+
 def _renamed(data: Json) -> Json:
     """Return an answer of MCP, or of `--json` of the gateway's commands, in the words of the API."""
     hits = [
@@ -285,7 +291,7 @@ def _renamed(data: Json) -> Json:
             "name": hit.get("tool") or hit.get("toolId") or hit.get("name"),
             "kind": hit.get("kind") or hit.get("type") or "tool",
         }
-        for hit in data[next(name for name in ("tools", "hits", "results") if name in data)]
+        for hit in hits_of(data)
     ]
     return {"results": hits, "metadata": {"good_match": data.get("good_match"), **data.get("metadata", {})}}
 

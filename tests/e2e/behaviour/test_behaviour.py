@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.behaviour.drivers import Driver, Json, gateway_drivers, service_drivers
+from tests.e2e.behaviour.drivers import Driver, Json, gateway_drivers, hits_of, service_drivers
 from tests.e2e.gateway.conftest import furnished, served, weights
 from tests.e2e.gateway.machines import Gateway as GatewayProcess
 from tests.e2e.gateway.machines import Machine
@@ -150,7 +150,7 @@ def shared(operation: str, outcome: Json) -> Any:
         return whole(outcome)
     hits = [
         [_full_name(hit) if name == "name" else hit.get(name) for name in SHARED[operation]]
-        for hit in outcome["answer"]["tools" if "tools" in outcome["answer"] else "results"]
+        for hit in hits_of(outcome["answer"])
     ]
     rounded = [[round(field, 2) if isinstance(field, float) else field for field in hit] for hit in hits]
     answer = outcome["answer"]

@@ -22,9 +22,9 @@ async function put({ documents }) {
 // Tools and errors of both have the same shape: a request that only one of them has goes to that one.
 const OPERATIONS = {
   "tools.search": ({ query, ...search }) => service.tools.search(query, search),
+  "gateway.search": ({ query, ...search }) => gateway.tools.search(query, search),
   "tools.list": (list) => listed(service.tools.list(list)),
   "tools.get": ({ id }) => service.tools.get(id),
-  "gateway.search": ({ query, ...search }) => gateway.tools.search(query, search),
   "gateway.call": ({ id, arguments: args }) => gateway.tools.call(id, args),
   "gateway.types": async ({ names }) => ({ module: await gateway.tools.types(names) }),
   "servers.list": (list) => listed(gateway.servers.list(list)),

@@ -54,7 +54,8 @@ async def pages(app: Starlette, path: str) -> list[list[dict[str, Any]]]:
 )
 async def test_there_is_no_second_path_for_anything(app: Starlette, method: str, path: str) -> None:
     reply = await ask(app, path, method=method, body=b'{"query": "x", "id": "files__read_file"}')
-    assert (reply.status, reply.error["code"]) == (404, "NOT_FOUND")
+    # `GET /api/v1/tools/{tool_id}` has the first two as ids, for GET alone.
+    assert (reply.status, reply.error["code"]) in ((404, "NOT_FOUND"), (405, "METHOD_NOT_ALLOWED"))
 
 
 async def test_until_a_server_has_answered_the_list_is_empty(starting: Starlette) -> None:
