@@ -6,7 +6,7 @@ COMPILE = $(UV) pip compile --universal --generate-hashes --no-emit-index-url --
 
 PYTEST = $(PYTHON) -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 10
 # Tests with engines wait for processes half of their time: more workers than cores keep the cores busy.
-WORKERS ?= 5
+WORKERS ?= 4
 
 # ENGINES=containers: official images, with Docker or Podman; see CONTRIBUTING.md. What fails to start ends the run.
 ENGINES ?=

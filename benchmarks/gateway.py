@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -34,8 +34,6 @@ class FileServers:
         self._offers = [Offer("file", tuple(items))]
 
     def use(self, specs: Sequence[ServerSpec], cached: Sequence[Offer] = ()) -> None: ...
-
-    def restart(self, names: Collection[str]) -> None: ...
 
     def states(self) -> Sequence[ServerState]:
         return ()

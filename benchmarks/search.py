@@ -33,8 +33,8 @@ from benchmarks.open_loop import Answer, OpenLoop, Run, Schedule
 from benchmarks.plot import latency_plot
 from benchmarks.questions import queries_or_names
 from toolscript.core.errors import InvalidRequest, SetupError
-from toolscript.core.settings.environment import environment
 from toolscript.core.values import OnProgress, silent
+from toolscript.gateway.settings import environment
 from toolscript.tools.model.query import Strategy
 
 T = TypeVar("T")

@@ -16,8 +16,6 @@ from toolscript.server.app import create_app
 
 FOLDER = ROOT / "src" / "toolscript" / "client" / "answers"
 PREFIX, ALIAS = "/api/v1/", "_alias"
-# Of the source documents.
-BESIDE = {"/search"}
 REFERENCE = "#/components/schemas/"
 HEAD = '''"""{subject}, as the API returns them.
 
@@ -38,6 +36,8 @@ def __getattr__(name: str) -> object:
 # Schemas whose names say how the API shows them, and not what they are; several schemas may become one record.
 NAMES = {
     "ListedTool": "Tool",
+    "ToolMatch": "ToolHit",
+    "ToolCandidate": "ToolHit",
     "ExplanationModel": "Explanation",
     "AuditShown": "AuditEntry",
     "RuleShown": "CurationRule",
@@ -85,8 +85,7 @@ class Document:
         """Yield the names of the schemas that operations with these tags return."""
         for path, operations in self.content["paths"].items():
             for operation in operations.values():
-                is_resource = self.title == "gateway" or path.startswith(PREFIX) or path in BESIDE
-                if is_resource and not operation["operationId"].endswith(ALIAS):
+                if path.startswith(PREFIX) and not operation["operationId"].endswith(ALIAS):
                     yield from _answer_names(operation) if operation["tags"][0] in tags else ()
 
 
@@ -149,9 +148,8 @@ def _service() -> Schema:
 def _answer_names(operation: Schema) -> Iterator[str]:
     for status, response in operation["responses"].items():
         schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-        named = schema.get("items", schema)
-        if status < "300" and "$ref" in named:
-            yield named["$ref"].removeprefix(REFERENCE)
+        if status < "300" and "$ref" in schema:
+            yield schema["$ref"].removeprefix(REFERENCE)
 
 
 def _closure(wanted: Sequence[tuple[Document, str]]) -> dict[str, Fields]:

@@ -47,8 +47,6 @@ gc.disable()
 
 # Folders whose tests start engines, other programs or whole installations.
 WHOLE = ("tests/e2e/", "tests/chaos/", "tests/engines/", "tests/gates/", "tests/repo/")
-# Of these, the folders whose files take longest.
-LONG = ("tests/e2e/", "tests/chaos/", "tests/gates/")
 # Fixtures and parameter values that need engines or a model, which not every machine has.
 REAL_FIXTURES = {"engines", "model_folder"}
 REAL_ADAPTERS = {"fastembed", "mongo", "postgres", "qdrant", "secret_service"}
@@ -82,18 +80,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that need an engine, and order the files of a parallel run.
-
-    Files with exclusive tests come first, with these at the front: they wait for each other, but not each time for
-    what other workers have begun. Long files follow, so that no worker is left with one at the end.
-    """
+    """Mark tests that need an engine, and run long files first, so that no worker is left with one at the end."""
     for item in items:
         if needs_engines(item):
             item.add_marker("engines")
     if hasattr(config, "workerinput"):
-        alone = {item for item in items if item.get_closest_marker("alone")}
-        files = {item.path for item in alone}
-        items.sort(key=lambda item: (item.path not in files, not item.nodeid.startswith(LONG), item not in alone))
+        items.sort(key=lambda item: not item.nodeid.startswith(("tests/e2e/", "tests/chaos/")))
 
 
 def pytest_collection_finish() -> None:

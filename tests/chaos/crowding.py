@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 
-PATH = "/api/v1/search"
+PATH = "/api/v1/tools/search"
 QUERIES = ("create an invoice", "delete a branch", "share a photo", "export a contract", "search for a flight")
 
 

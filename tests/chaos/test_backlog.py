@@ -13,7 +13,7 @@ from toolscript.core.items import Item, ItemKind
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.tools.postgres.catalog import PostgresCatalog
 
-pytestmark = pytest.mark.requirement("SK-009")
+pytestmark = [pytest.mark.requirement("SK-009"), pytest.mark.alone]
 BATCH = 1_000
 SOON_SECONDS = 10.0
 WAITING = "SELECT count(*) FROM mcp.dirty_items WHERE namespace = %s"
@@ -23,7 +23,6 @@ def test_a_new_tool_is_indexed_before_the_backlog_of_another_namespace(installat
     assert asyncio.run(_delay_behind(installation, 1_000))[1] > 0
 
 
-@pytest.mark.alone
 @pytest.mark.nightly
 def test_a_new_tool_waits_at_most_ten_seconds_behind_150_000_items(installation: Installation) -> None:
     seconds, left = asyncio.run(_delay_behind(installation, 150_000))

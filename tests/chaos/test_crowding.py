@@ -3,8 +3,6 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,9 +20,8 @@ TOO_MUCH = 400
 PLANS = '{"plans": {"default": {"concurrency": 12}}}'
 
 
-@contextmanager
-def small_catalog(installation: Installation, folder: Path) -> Iterator[str]:
-    """Yield the address of a service with 200 tools."""
+def crowded(installation: Installation, folder: Path, seconds: float, rate: int) -> tuple[Sent, Sent, str]:
+    """Return what the small tenant was answered alone and beside the other, and what that one was."""
     (folder / "plans.json").write_text(PLANS, "utf-8")
     mine = {
         **installation.environment,
@@ -36,28 +33,23 @@ def small_catalog(installation: Installation, folder: Path) -> Iterator[str]:
     }
     run(mine, "sync", str(catalog_files.write(folder / "items.jsonl", catalog_files.rows(200))))
     run(mine, "worker", "--drain")
+    little, much = an_issuer().token("acme"), an_issuer().token("other")
     with serving(mine) as url:
-        asyncio.run(send_steadily(url, an_issuer().token("acme"), 5, 3))
-        yield url
-
-
-def crowded(url: str, seconds: float, rate: int) -> tuple[Sent, str]:
-    """Return what the small tenant was answered beside the other, and what that one was."""
-    much = an_issuer().token("other")
-    # In a process of its own: what it does is no part of what the small tenant waits for.
-    command = [sys.executable, "-m", "tests.chaos.crowding", url, much, str(rate), str(seconds + 4)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as crowd:
-        asyncio.run(asyncio.sleep(2))
-        beside = asyncio.run(send_steadily(url, an_issuer().token("acme"), LITTLE, seconds))
-        output, _ = crowd.communicate()
-    return beside, output
+        asyncio.run(send_steadily(url, little, 5, 3))
+        alone = asyncio.run(send_steadily(url, little, LITTLE, seconds))
+        # In a process of its own: what it does is no part of what the small tenant waits for.
+        command = [sys.executable, "-m", "tests.chaos.crowding", url, much, str(rate), str(seconds + 4)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as crowd:
+            asyncio.run(asyncio.sleep(2))
+            beside = asyncio.run(send_steadily(url, little, LITTLE, seconds))
+            output, _ = crowd.communicate()
+    return alone, beside, output
 
 
 def test_a_tenant_that_sends_little_is_never_refused_beside_one_that_sends_too_much(
     installation: Installation, tmp_path: Path
 ) -> None:
-    with small_catalog(installation, tmp_path) as url:
-        beside, crowd = crowded(url, 8, TOO_MUCH)
+    _, beside, crowd = crowded(installation, tmp_path, 8, TOO_MUCH)
     assert beside.refused == 0
     assert "503" in crowd or "429" in crowd
 
@@ -66,8 +58,6 @@ def test_a_tenant_that_sends_little_is_never_refused_beside_one_that_sends_too_m
 def test_a_tenant_that_sends_little_waits_at_most_three_times_as_long_as_alone(
     installation: Installation, tmp_path: Path
 ) -> None:
-    with small_catalog(installation, tmp_path) as url:
-        alone = asyncio.run(send_steadily(url, an_issuer().token("acme"), LITTLE, 60))
-        beside, crowd = crowded(url, 60, MUCH)
+    alone, beside, crowd = crowded(installation, tmp_path, 60, MUCH)
     assert beside.refused == 0
     assert beside.p95 <= 3 * alone.p95, (alone.p95, beside.p95, crowd)

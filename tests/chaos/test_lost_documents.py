@@ -22,9 +22,9 @@ from toolscript.server.serve import open_app
 
 pytestmark = pytest.mark.requirement("OP-004", "DOC-003")
 
-SEARCH, DOCUMENTS = "/search", "/api/v1/documents"
+SEARCH, DOCUMENTS = "/api/v1/documents/search", "/api/v1/documents"
 BEGIN_EMPTY = ("reindex", "documents", "--begin-empty")
-SECONDS = 120.0
+SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Service:
     async def found(self, tenant: str = "acme") -> list[str]:
         answer = await self.ask("POST", SEARCH, {"query": "rotation of keys"}, tenant)
         assert answer.status_code == 200, answer.text
-        return sorted(hit["doc_id"] for hit in answer.json()["hits"])
+        return sorted(hit["id"] for hit in answer.json()["results"])
 
     async def is_ill(self) -> bool:
         parts: dict[str, Any] = (await self.client.get("/readyz")).json()["parts"]
@@ -55,7 +55,7 @@ class Service:
         """Nothing answers as if there were no documents, and nothing is written."""
         requests: list[tuple[str, str, object]] = [
             ("POST", SEARCH, {"query": "rotation of keys"}),
-            ("POST", SEARCH, {"query": "rotation of keys", "top_k": 1, "search_type": "keyword"}),
+            ("POST", SEARCH, {"query": "rotation of keys", "limit": 1, "search_type": "keyword"}),
             ("PUT", DOCUMENTS, {"documents": [{"id": "new", "text": "Written after the loss."}]}),
             ("GET", DOCUMENTS, None),
             ("GET", f"{DOCUMENTS}/one", None),

@@ -6,8 +6,12 @@ import pytest
 
 from tests.doubles import WordReranker
 from tests.unit.core.embedding.tiny_cross_encoder import write_cross_encoder
+from tests.unit.core.llm.text_endpoint import TextEndpoint
+from tests.unit.documents.search.judges import fair
 from toolscript.core.embedding.cross_encoder import CrossEncoder
+from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.core.retrieval.ports import Reranker
+from toolscript.documents.rerank import LlmReranker
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-007")
 
@@ -15,16 +19,21 @@ QUERY = "red fish in the sea"
 PASSAGES = ["The dog sat on the mat.", "A red fish in the blue sea.", "A fish.", "The blue sky."]
 
 
-@pytest.fixture(params=["words", "cross-encoder"])
+@pytest.fixture(params=["words", "cross-encoder", "language model"])
 async def reranker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Reranker]:
     if request.param == "words":
         yield WordReranker()
-    else:
+    elif request.param == "cross-encoder":
         encoder = CrossEncoder(str(write_cross_encoder(tmp_path_factory.mktemp("models"))), threads=1)
         yield encoder
         encoder.close()
+    else:
+        with TextEndpoint(model=fair) as endpoint:
+            text = OpenAITextModel(endpoint.url, "m", retries=0)
+            yield LlmReranker(text)
+            await text.close()
 
 
 async def test_every_chunk_has_one_score_between_0_and_1(reranker: Reranker) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toolscript.core.errors import NotFound, ServerUnavailable
@@ -27,7 +27,6 @@ class MemoryToolServers:
         self._answer = answer
         self._watching: dict[tuple[str, str], list[Callable[[], None]]] = {}
         self._closed = False
-        self.restarted: list[str] = []
         self._revision = 0
         self._news = asyncio.Event()
 
@@ -48,13 +47,6 @@ class MemoryToolServers:
         if by_name != self._specs or self._closed:
             self._specs, self._closed = by_name, False
             self._bump()
-
-    def restart(self, names: Collection[str]) -> None:
-        """A server in memory that has fallen is up again."""
-        self.restarted += names
-        for name in names:
-            self._fallen.pop(name, None)
-        self._bump()
 
     def states(self) -> Sequence[ServerState]:
         return [self._state(self._specs[name]) for name in sorted(self._specs)]

@@ -70,14 +70,14 @@ class Depot:
         """Return the descriptions by name."""
         gone = frozenset(self.gone)
         started = time.perf_counter()
-        asked = {"query": query, "limit": limit, "tool_threshold": 0.0, "include_schemas": False}
-        answer = await self.client.post("/api/v1/search", json=asked)
+        asked = {"query": query, "limit": limit, "threshold": 0.0, "include_schemas": False}
+        answer = await self.client.post("/api/v1/tools/search", json=asked)
         self.search_seconds.append(time.perf_counter() - started)
         self.search_statuses.append(answer.status_code)
         if answer.status_code != 200:
             return {}
         body = answer.json()
-        hits = [*body["tools"], *body["metadata"]["near_misses"]]
+        hits = [*body["results"], *body["metadata"]["near_misses"]]
         self.ids.update({hit["name"]: hit["id"] for hit in hits})
         self.shown_after_removal += [hit["name"] for hit in hits if hit["name"] in gone]
         return {hit["name"]: hit["description"] for hit in hits}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import psycopg
 import pytest
 
 from tests.conftest import Installation, fresh_database, fresh_installation
@@ -20,7 +19,6 @@ from tests.e2e.tenants.clients import Client, again_and_again
 from tests.e2e.tenants.service import SOON, Service, served
 from tests.support.audit_entries import by_me
 from tests.support.token_issuer import Issuer
-from toolscript.core.postgres.schema import REVISION
 from toolscript.core.settings.service import Settings
 
 TOPICS = ("lighthouses", "espresso machines", "tax returns", "violins", "glaciers", "chess openings")
@@ -105,12 +103,15 @@ def _doctor(environment: dict[str, str], code: int = 0) -> dict[str, Any]:
 def test_a_backup_under_writes_is_restored_with_all_that_was_acknowledged_and_nothing_half(
     installation: Installation, target: Installation, tmp_path: Path
 ) -> None:
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    (shelf / "bees.md").write_text("# Bees\n\nA hive needs a dry place.\n", "utf-8")
     folder, written = tmp_path / "backup", Written()
     with served(installation) as (service, issuer), _tenants(service, issuer, *TENANTS) as clients:
         environment = dict(service.environment)
         _fill(clients)
         _sync(environment, tmp_path, "first")
-        _ingest(environment, tmp_path)
+        run(environment, "ingest", str(shelf), "--base", str(shelf))
         before = {name: _answers(client) for name, client in clients.items()}
         rounds = iter(range(1_000))
         with (
@@ -209,65 +210,6 @@ def test_a_damaged_backup_is_refused_before_anything_is_touched(
         refused = run_here(environment, "restore", str(folder), "--replace", "--yes", code=2)
         assert "is damaged" in refused.stderr
         assert clients["other"].ids() == {"mine"}
-
-
-def test_what_an_engine_refuses_is_asked_before_anything_is_changed(
-    installation: Installation, target: Installation, tmp_path: Path
-) -> None:
-    folder = str(tmp_path / "backup")
-    with served(installation) as (service, issuer), _tenants(service, issuer, "acme") as clients:
-        _fill(clients)
-        _ingest(dict(service.environment), tmp_path)
-        run_here(dict(service.environment), "backup", folder)
-    with served(target) as (service, issuer), _tenants(service, issuer, "other") as clients:
-        clients["other"].put(mine="what is there")
-        environment = dict(service.environment)
-        _ingest(environment, tmp_path)
-        chunks = _chunks(environment)
-        replace = ("restore", folder, "--replace", "--yes")
-        reader = {"TOOLSCRIPT_MONGO_WRITER_URL": environment["TOOLSCRIPT_MONGO_URL"]}
-        assert "MongoDB" in run_here(environment | reader, *replace, code=2).stderr
-        url = environment["TOOLSCRIPT_POSTGRES_URL"]
-        replica = {"TOOLSCRIPT_POSTGRES_URL": f"{url}?options=-c%20default_transaction_read_only%3Don"}
-        assert "read-only transaction" in run_here(environment | replica, *replace, code=2).stderr
-        with psycopg.connect(url, autocommit=True) as conn:
-            conn.execute("UPDATE public.toolscript_schema SET version_num = '9999'")
-            assert "9999" in run_here(environment, *replace, code=2).stderr
-            conn.execute("UPDATE public.toolscript_schema SET version_num = %s", (REVISION,))
-        assert clients["other"].ids() == {"mine"}
-        assert _chunks(environment) == chunks
-        assert by_me(environment, "backup.restore") == []
-
-
-def test_a_restore_without_a_library_leaves_the_one_that_is_there(
-    installation: Installation, tmp_path: Path
-) -> None:
-    folder = str(tmp_path / "backup")
-    with served(installation) as (service, _):
-        environment = dict(service.environment)
-        service.stop()
-        _ingest(environment, tmp_path)
-        chunks = _chunks(environment)
-        assert chunks
-        no_library = {"TOOLSCRIPT_MONGO_URL": "", "TOOLSCRIPT_MONGO_WRITER_URL": ""}
-        run_here(environment | no_library, "backup", folder)
-        run_here(environment, "restore", folder, "--replace", "--yes")
-        assert _chunks(environment) == chunks
-
-
-def _ingest(environment: dict[str, str], folder: Path) -> None:
-    shelf = folder / "shelf"
-    shelf.mkdir(exist_ok=True)
-    (shelf / "bees.md").write_text("# Bees\n\nA hive needs a dry place.\n", "utf-8")
-    run(environment, "ingest", str(shelf), "--base", str(shelf))
-
-
-def _chunks(environment: dict[str, str]) -> int:
-    """Return how many points the index of the library has; none without an index."""
-    alias = environment["TOOLSCRIPT_QDRANT_CHUNKS_ALIAS"]
-    url = f"{environment['TOOLSCRIPT_QDRANT_URL']}/collections/{alias}/points/count"
-    answer = httpx2.post(url, json={"exact": True}, trust_env=False, timeout=SOON)
-    return int(answer.json()["result"]["count"]) if answer.status_code == 200 else 0
 
 
 def test_lost_documents_come_back_and_a_backup_without_them_is_refused(

@@ -43,11 +43,11 @@ def test_a_folder_is_put_searched_walked_and_removed(
     mine = service[1]
     assert printed(mine, "put", "notes")[0]["created"] == 30
     assert printed(mine, "put", "notes")[0]["unchanged"] == 30
-    best = printed(mine, "search", "lighthouse 7", "--filter", 'title="Note 7"')[0]["hits"]
+    best = printed(mine, "search", "lighthouse 7", "--filter", 'title="Note 7"')[0]["results"]
     assert [hit["id"] for hit in best] == ["notes/07.md"]
     pages = printed(mine, "search", "lighthouse", "--all", "--limit", "7")
-    assert [len(page["hits"]) for page in pages] == [7, 7, 7, 7, 2]
-    assert len({hit["doc_id"] for page in pages for hit in page["hits"]}) == 30
+    assert [len(page["results"]) for page in pages] == [7, 7, 7, 7, 2]
+    assert len({hit["id"] for page in pages for hit in page["results"]}) == 30
     assert printed(mine, "get", "notes/07.md")[0]["text"] == "# Note 7\n\nLighthouse number 7."
     assert printed(mine, "delete", "notes/07.md", "nothing")[0]["missing"] == ["nothing"]
     printed(mine, "get", "notes/07.md", code=2)
@@ -86,13 +86,13 @@ def test_a_service_that_is_killed_and_comes_back_gets_every_document(
     assert report["created"] + report["updated"] + report["unchanged"] == MANY
     assert report["refused"] == 0
     assert _count(running.url, mine) == MANY
-    result = {hit["doc_id"] for page in printed(mine, "search", "--all", "--limit", "200") for hit in page["hits"]}
+    result = {hit["id"] for page in printed(mine, "search", "--all", "--limit", "200") for hit in page["results"]}
     assert result == {f"d{number}" for number in range(MANY)}
 
 
 def _count(url: str, mine: Mapping[str, str]) -> int:
     headers = {"authorization": f"Bearer {mine['TOOLSCRIPT_TOKEN']}"}
-    request = {"cursor": "", "top_k": 1}
+    request = {"cursor": "*", "top_k": 1}
     answer = httpx2.post(
         f"{url}/search", json=request, headers=headers, trust_env=False, verify=False, timeout=SOON
     )

@@ -109,7 +109,7 @@ class Sampled:
         chosen = random.Random(1)
         self.notes = [text_of(chosen.randrange(int(CHUNKS * TENANTS["zeta"]))) for _ in range(SAMPLES)]
         self.tools = [str(row["description"]) for row in chosen.sample(rows, SAMPLES)]
-        self._url, self._client = f"{url}/api/v1/search", client
+        self._url, self._client = f"{url}/api/v1/tools/search", client
 
     def answers(self) -> dict[str, Any]:
         found: dict[str, Any] = {text: self._client.find(text) for text in self.notes}
@@ -117,9 +117,9 @@ class Sampled:
             return found | {text: self._first_tool(http, text) for text in self.tools}
 
     def _first_tool(self, http: httpx2.Client, text: str) -> object:
-        answer = http.post(self._url, json={"query": text, "limit": 1, "strategy": "direct", "tool_threshold": 0})
+        answer = http.post(self._url, json={"query": text, "limit": 1, "strategy": "direct", "threshold": 0})
         assert answer.status_code == 200, answer.text
-        return [(hit["server"], hit["name"], round(hit["score"], 3)) for hit in answer.json()["tools"]]
+        return [(hit["server"], hit["name"], round(hit["score"], 3)) for hit in answer.json()["results"]]
 
 
 def put_more(client: Client, written: Written) -> None:

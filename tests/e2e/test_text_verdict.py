@@ -24,7 +24,7 @@ pytestmark = pytest.mark.requirement("VE-001", "DOC-001", "KN-001")
 
 GUESS = "no good match: the best of these is a guess"
 DESCALING = {"id": "coffee", "text": "To reset the espresso machine, hold both buttons until the lamp goes out."}
-DOCUMENTS, LIBRARY = "/search", "/api/v1/knowledge/search"
+DOCUMENTS, LIBRARY = "/api/v1/documents/search", "/api/v1/knowledge/search"
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +65,8 @@ def post(service: tuple[Service, Issuer], path: str, tenant: str, **body: object
 
 def verdicts(service: tuple[Service, Issuer], path: str, tenant: str, *queries: str) -> list[bool | None]:
     answers = [post(service, path, tenant, query=query) for query in queries]
-    assert all(answer[found_in(path)] for answer in answers)
-    return [verdict_of(answer) for answer in answers]
-
-
-def found_in(path: str) -> str:
-    return "hits" if path == DOCUMENTS else "results"
-
-
-def verdict_of(answer: Any) -> bool | None:
-    verdict: bool | None = answer.get("metadata", answer)["good_match"]
-    return verdict
+    assert all(answer["results"] for answer in answers)
+    return [answer["metadata"]["good_match"] for answer in answers]
 
 
 @pytest.mark.parametrize("path", [DOCUMENTS, LIBRARY])
@@ -94,17 +85,18 @@ def test_one_document_alone_fits_its_own_subject_and_no_other(service: tuple[Ser
 def test_every_page_has_the_verdict_and_a_list_and_a_single_retriever_have_none(
     service: tuple[Service, Issuer],
 ) -> None:
-    first = post(service, DOCUMENTS, "hives", query=ESPRESSO, top_k=100, cursor="")
-    later = post(service, DOCUMENTS, "hives", query=ESPRESSO, top_k=100, cursor=first["next_cursor"])
+    first = post(service, DOCUMENTS, "hives", query=ESPRESSO, limit=100, cursor="*")["metadata"]
+    later = post(service, DOCUMENTS, "hives", query=ESPRESSO, limit=100, cursor=first["next_cursor"])["metadata"]
     assert (first["good_match"], later["good_match"]) == (False, False)
-    assert post(service, DOCUMENTS, "hives", cursor="")["good_match"] is None
+    assert post(service, DOCUMENTS, "hives", cursor="*")["metadata"]["good_match"] is None
     for path in (DOCUMENTS, LIBRARY):
         for search_type in ("semantic", "keyword"):
             answer = post(service, path, "hives", query="swarming", search_type=search_type)
-            assert (bool(answer[found_in(path)]), verdict_of(answer)) == (True, None)
+            assert (bool(answer["results"]), answer["metadata"]["good_match"]) == (True, None)
 
 
-def test_the_alias_stays_as_its_source_document_has_it(service: tuple[Service, Issuer]) -> None:
+def test_the_aliases_stay_as_the_source_documents_have_them(service: tuple[Service, Issuer]) -> None:
+    assert "good_match" not in post(service, "/search", "hives", query=ESPRESSO)
     assert "good_match" not in post(service, "/search_knowledge", "hives", query=ESPRESSO)["metadata"]
 
 
@@ -117,7 +109,7 @@ def test_an_agent_is_told_that_nothing_fits(service: tuple[Service, Issuer], too
             McpClient(streamable_http_client(f"{service[0].url}/mcp", http_client=http), mode="auto") as client,
         ):
             result = (await client.call_tool(tool, {"query": query})).model_dump(by_alias=True, mode="json")
-        return result["content"][0]["text"], verdict_of(result["structuredContent"])
+        return result["content"][0]["text"], result["structuredContent"]["metadata"]["good_match"]
 
     text, verdict = asyncio.run(answer(ESPRESSO))
     assert (text.startswith("No good match: "), verdict) == (True, False)
@@ -128,12 +120,12 @@ def test_an_agent_is_told_that_nothing_fits(service: tuple[Service, Issuer], too
 def test_client_and_command_tell_it(service: tuple[Service, Issuer]) -> None:
     token = service[1].token("hives")
     with Client(service[0].url, token=token) as client:
-        assert client.documents.search(ESPRESSO).good_match is False
+        assert client.documents.search(ESPRESSO).metadata.good_match is False
         assert client.knowledge.search(ANSWERED[0]).metadata.good_match is True
     mine = {"TOOLSCRIPT_SERVICE_URL": service[0].url, "TOOLSCRIPT_TOKEN": token}
     assert GUESS in run_here(mine, "documents", "search", ESPRESSO).stderr
     fitting = run_here(mine, "documents", "search", ANSWERED[0], "--json")
     assert GUESS not in fitting.stderr
-    assert json.loads(fitting.stdout)["good_match"] is True
+    assert json.loads(fitting.stdout)["metadata"]["good_match"] is True
     beyond = run_here(mine, "documents", "search", ESPRESSO, "--offset", "400", code=1)
     assert GUESS not in beyond.stderr

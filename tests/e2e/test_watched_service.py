@@ -62,7 +62,7 @@ def test_searches_of_two_processes_are_traced_counted_and_noted(filled: Installa
         }
         with serving(watched) as url:
             document = {"id": "doc-1", "text": "Keys lie under the mat."}
-            ask(url, "PUT", "/api/v1/documents", {"documents": [document]})
+            ask(url, "PUT", "/documents", {"documents": [document]})
             ids = [ask(url, "POST", "/search", {"query": "keys"}).json()["query_id"] for _ in range(SEARCHES)]
             for _ in range(SEARCHES):
                 assert ask(url, "POST", "/api/v1/search", {"query": "read a file"}).json()["tools"]

@@ -143,8 +143,8 @@ class Searches:
             "explain": pick((True, False)),
         }
         rarely: Json = {
-            "tool_threshold": 0.0,
-            "item_type": pick(("tool", "prompt", "resource")),
+            "threshold": 0.0,
+            "kind": pick(("tool", "prompt", "resource")),
             "skill_ids": [pick(SKILLS)],
             "why_not": pick(
                 (str(pick(self._ids)), _shown_name(pick(self._theirs)), _shown_name(pick(self._ours)))
@@ -204,14 +204,14 @@ class Comparison:
             self._look_for_leaks(body, text)
 
     async def _answer(self, body: Json) -> str:
-        answer = await self.client.ask("POST", "/api/v1/search", body)
+        answer = await self.client.ask("POST", "/api/v1/tools/search", body)
         assert answer.status_code == 200, answer.text
         return answer.text
 
     def _look_for_leaks(self, body: Json, text: str) -> None:
         """Find canaries that the request did not contain itself, and items of another namespace."""
         found = set(self.planted.findall(text.lower())) - set(self.planted.findall(json.dumps(body).lower()))
-        results = json.loads(text)["tools"]
+        results = json.loads(text)["results"]
         self.hits += len(results)
         self.empty += not results
         if found or any(result["namespace"] != self.namespace for result in results):
@@ -283,7 +283,7 @@ async def _compared(
 async def _require_canaries(neighbour: Client) -> None:
     """Check that the neighbour itself finds what is planted: a search that finds nothing proves nothing."""
     for word in canaries()[::20]:
-        answer = await neighbour.ask("POST", "/api/v1/search", {"query": word, "tool_threshold": 0.0})
+        answer = await neighbour.ask("POST", "/api/v1/tools/search", {"query": word, "threshold": 0.0})
         assert word in answer.text.replace(f'"query":"{word}"', ""), word
     suggestions = await neighbour.ask("GET", "/api/v1/suggestions")
     assert suggestions.status_code == 403 or canaries()[0] in suggestions.text
@@ -332,7 +332,7 @@ async def _spent(clients: Sequence[Client], bodies: Sequence[Json]) -> list[floa
         for place, client in order if start // TURN % 2 else reversed(order):
             before = cpu_seconds()
             for body in bodies[start : start + TURN]:
-                assert (await client.ask("POST", "/api/v1/search", body)).status_code == 200
+                assert (await client.ask("POST", "/api/v1/tools/search", body)).status_code == 200
             spent[place] += cpu_seconds() - before
     return spent
 

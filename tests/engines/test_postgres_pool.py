@@ -2,16 +2,14 @@
 
 import asyncio
 import random
-import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import psycopg
 import pytest
 
-from toolscript.core.breaker import OF_COMMANDS
 from toolscript.core.errors import CatalogUnavailable
-from toolscript.core.postgres.pool import Pool, _probe, connection, open_pool, transaction
+from toolscript.core.postgres.pool import Pool, connection, open_pool, transaction
 from toolscript.core.postgres.schema import require_current_schema
 from toolscript.core.retrieval.deadline import Deadline
 from toolscript.core.settings.service import Settings
@@ -107,15 +105,6 @@ async def test_idle_connections_closed_by_the_server_fail_no_request(small_pool:
     await _use_all(small_pool)
     await _until_all_are_returned(small_pool)
     assert small_pool.get_stats()["pool_size"] == SIZE
-
-
-async def test_the_probe_of_a_command_waits_for_a_database_that_is_slow_to_answer() -> None:
-    """A backup beside busy processes ended when a connection took longer than two seconds."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        async with open_pool(f"postgresql://127.0.0.1:{port}/none?sslmode=disable", size=1) as pool:
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(_probe(pool, OF_COMMANDS.probe_seconds), 4.0)
 
 
 async def test_a_start_waits_longer_than_a_request_for_a_database_that_lets_it_in(postgres_url: str) -> None:

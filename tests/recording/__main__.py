@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from tests.recording.digests import differences
-from tests.recording.requests import catalog, changes, documents, gateway, knowledge
+from tests.recording.requests import catalog, documents, gateway, knowledge
 from tests.recording.running import Recorded, record_gateway, record_service, say
 
 FILE = Path(__file__).with_name("answers.json.gz")
@@ -27,7 +27,7 @@ def recorded_now(only: str) -> dict[str, Recorded]:
     if only != "service":
         products["gateway"] = asyncio.run(record_gateway([*gateway()], say))
     if only != "gateway":
-        products["service"] = record_service([[*catalog()], [*documents()], [*knowledge()], [*changes()]], say)
+        products["service"] = record_service([[*catalog()], [*documents()], [*knowledge()]], say)
     return products
 
 

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,18 +16,17 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from tests.conftest import Installation
-from tests.e2e.commands import command, environment, run
+from tests.e2e.commands import command, run
 from tests.e2e.gateway.machines import Machine, mcp_server, new_machine, until
 from tests.e2e.tenants.service import own_installation, served
 from tests.recording.digests import Kept, kept
-from tests.recording.requests import GOLDEN, Asked, commands, items, servers, service_commands
+from tests.recording.requests import GOLDEN, Asked, commands, items, servers
 from toolscript.core.embedding.static_table import BUILTIN, FOLDER
 from toolscript.gateway.discovery import RunningFile
 
 ADMIN = "of the recording"
 AT_ONCE = 8
 SECONDS = 120.0
-TRIES, BUSY = 10, "try again in a moment"
 
 Say = Callable[[str], None]
 Recorded = dict[str, Kept]
@@ -42,8 +41,8 @@ class Answering:
     say: Say
     recorded: Recorded = field(default_factory=dict)
 
-    async def ask_all(self, asked: Sequence[Asked], at_once: int = AT_ONCE) -> None:
-        places = asyncio.Semaphore(at_once)
+    async def ask_all(self, asked: Sequence[Asked]) -> None:
+        places = asyncio.Semaphore(AT_ONCE)
 
         async def one(request: Asked) -> None:
             async with places:
@@ -54,21 +53,12 @@ class Answering:
             self.say(f"{asked[0].of}: {min(start + 100, len(asked))} of {len(asked)}")
 
     async def _answer(self, request: Asked) -> Kept:
-        """Ask again where a busy machine refused, as a client does."""
-        for _ in range(TRIES):
-            answer = await self._one_answer(request)
-            if BUSY not in json.dumps(answer):
-                break
-            await asyncio.sleep(1.0)
-        return kept(*answer)
-
-    async def _one_answer(self, request: Asked) -> tuple[object, object]:
         if request.tool:
             try:
                 result = await self.mcp.call_tool(request.tool, request.body or {})
             except MCPError as refusal:
-                return "refused", {"code": refusal.error.code, "message": refusal.error.message}
-            return "error" if result.is_error else "answered", result.structured_content or _texts(result)
+                return kept("refused", {"code": refusal.error.code, "message": refusal.error.message})
+            return kept("error" if result.is_error else "answered", result.structured_content or _texts(result))
         answer = await self.http.request(
             request.method,
             request.path,
@@ -76,7 +66,7 @@ class Answering:
             params={name: str(value) for name, value in request.parameters.items()} or None,
         )
         is_json = answer.headers.get("content-type", "").startswith("application/json")
-        return answer.status_code, answer.json() if is_json else answer.text
+        return kept(answer.status_code, answer.json() if is_json else answer.text)
 
 
 def _texts(result: object) -> list[str]:
@@ -117,62 +107,49 @@ async def record_gateway(asked: Sequence[Asked], say: Say) -> Recorded:
             # Thirty servers start at once, which takes a busy machine a while.
             until(lambda: gateway.health()["items"] == len(items()), "all items", SECONDS * 3)
             gateway.until_embedded(len(items()))
-            recorded = _commands(commands(), made.whole_environment(), made.project, say)
+            recorded = {f"toolscript {' '.join(arguments)}": _said(made, *arguments) for arguments in commands()}
+            say(f"commands: {len(recorded)}")
             running = RunningFile(made.data / "run").read()
             async with answering(gateway.url, say, running.token if running is not None else "") as product:
                 await product.ask_all(asked)
         return recorded | product.recorded
 
 
-def _commands(
-    asked: Iterable[Sequence[str]], whole_environment: Mapping[str, str], folder: Path, say: Say
-) -> Recorded:
-    recorded = {}
-    for arguments in asked:
-        done = subprocess.run(
-            [*command(*arguments), "--json"],
-            env=dict(whole_environment),
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        recorded[f"toolscript {' '.join(arguments)}"] = kept(done.returncode, _read(done.stdout or done.stderr))
-    say(f"commands: {len(recorded)}")
-    return recorded
-
-
-def _read(output: str) -> object:
+def _said(made: Machine, *arguments: str) -> Kept:
+    done = subprocess.run(
+        [*command(*arguments), "--json"],
+        env=made.whole_environment(),
+        cwd=made.project,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     try:
-        return json.loads(output)
+        return kept(done.returncode, json.loads(done.stdout))
     except json.JSONDecodeError:
-        return output
+        return kept(done.returncode, done.stdout)
 
 
 def record_service(parts: Sequence[Sequence[Asked]], say: Say) -> Recorded:
     with tempfile.TemporaryDirectory() as folder, own_installation() as installation:
         filled = Installation({**installation.environment, "TOOLSCRIPT_ADMIN_TOKEN": ADMIN})
-        # The skills of the package, to which the worker assigns the tools.
-        run(filled.environment, "migrate")
         run(filled.environment, "sync", str(GOLDEN / "tools.jsonl"), "--source", "golden")
         say("the catalog is filled")
         with served(filled) as (service, issuer):
             run(service.environment, "ingest", str(_library(Path(folder))), "--base", folder, "--type", "book")
             say("the library is filled")
-            answers = asyncio.run(_ask_service(service.url, issuer.token("acme"), parts, say))
-            own = {**service.environment, "TOOLSCRIPT_SERVICE_URL": service.url, "TOOLSCRIPT_TOKEN": ADMIN}
-            return answers | _commands(service_commands(), environment(own), Path(folder), say)
+            return asyncio.run(_ask_service(service.url, issuer.token("acme"), parts, say))
 
 
 async def _ask_service(url: str, token: str, parts: Sequence[Sequence[Asked]], say: Say) -> Recorded:
     recorded: Recorded = {}
     for asked in parts:
-        is_catalog = asked[0].of in ("tools", "catalog", "skills", "changes")
+        is_catalog = asked[0].of in ("tools", "catalog", "skills")
         async with answering(url, say, token, ADMIN if is_catalog else "") as product:
             if asked[0].of == "documents":
                 await _put(product.http)
-            await product.ask_all(asked, 1 if asked[0].of == "changes" else AT_ONCE)
+            await product.ask_all(asked)
         recorded |= product.recorded
     return recorded
 

@@ -16,7 +16,7 @@ from tests.unit.gateway.mcp.gateway_double import GatewayDouble
 from tests.unit.gateway.runtime.serving import open_app, serving
 from toolscript.core.items import ItemKind
 from toolscript.tools.model.answer import Timings, ToolAnswer, ToolHit
-from toolscript.tools.schemas.search import SearchAnswer
+from toolscript.tools.schemas.search import ToolSearchAnswer
 
 SLOW_TO_IMPORT = {
     *("fastapi", "fastembed", "grpc", "numpy", "onnxruntime", "openai", "psycopg", "qdrant_client", "sqlalchemy"),
@@ -58,12 +58,12 @@ async def test_a_command_that_uses_a_running_gateway_imports_nothing_heavy(tmp_p
 
 async def test_a_command_that_calls_a_running_service_imports_nothing_heavy() -> None:
     hit = ToolHit(1, ItemKind.TOOL, "files", "read_file", "Read a file", 0.5)
-    body = SearchAnswer.of(ToolAnswer("x", (hit,), 1, "hybrid", Timings()), "").model_dump_json()
+    body = ToolSearchAnswer.of(ToolAnswer("x", (hit,), 1, "hybrid", Timings()), "").model_dump_json()
 
     async def answer(_: Request) -> Response:
         return Response(body)
 
-    async with serving(Starlette(routes=[Route("/api/v1/search", answer, methods=["POST"])])) as url:
+    async with serving(Starlette(routes=[Route("/api/v1/tools/search", answer, methods=["POST"])])) as url:
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", RUN, "tools", "search", "read a file", "--explain"),
             env={**os.environ, "TOOLSCRIPT_SERVICE_URL": url},

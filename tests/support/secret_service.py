@@ -10,7 +10,7 @@ from pathlib import Path
 DAEMON, BUS = "gnome-keyring-daemon", "dbus-daemon"
 IS_INSTALLED = bool(shutil.which(DAEMON) and shutil.which(BUS))
 MISSING = "gnome-keyring and D-Bus are not installed, see scripts/fetch-keyring"
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 20.0
 
 # Nothing on this bus is started on demand: no window may ask for a password.
 _CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"

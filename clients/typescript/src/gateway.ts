@@ -2,8 +2,7 @@
 
 import {
   type ActivityEntry,
-  type GatewayCallResult,
-  type GatewaySearchAnswer,
+  type CallResult,
   type GetHealthAnswer,
   type GetToolQuery,
   type ListActivityQuery,
@@ -13,9 +12,10 @@ import {
   type Operations,
   type Review,
   type ReviewDecision,
-  type SearchToolsQuery,
   type Server,
   type Tool,
+  type ToolSearchAnswer,
+  type ToolSearchRequest,
 } from "./api/gateway.ts";
 import { type ClientOptions, Connection, type RequestOptions } from "./connection.ts";
 import { type ListOptions, Operator, type Pages } from "./resource.ts";
@@ -55,10 +55,10 @@ export class GatewayTools {
 
   async search(
     query: string,
-    search: Omit<SearchToolsQuery, "q"> = {},
+    search: Omit<ToolSearchRequest, "query"> = {},
     options?: RequestOptions,
-  ): Promise<GatewaySearchAnswer> {
-    return await this.#operator.send("search_tools", { query: { q: query, ...search } }, options);
+  ): Promise<ToolSearchAnswer> {
+    return await this.#operator.send("search_tools", { body: { query, ...search } }, options);
   }
 
   list(list: ListOptions<ListToolsQuery> = {}, options?: RequestOptions): Pages<Tool> {
@@ -69,19 +69,15 @@ export class GatewayTools {
     return await this.#operator.send("get_tool", { path: { tool_id: id }, query }, options);
   }
 
-  /** Call a tool. One that fails has an answer, too: `isError` is true. A call is never sent twice. */
-  async call(
-    id: string,
-    args: Record<string, unknown> = {},
-    options: RequestOptions = {},
-  ): Promise<GatewayCallResult> {
+  /** Call a tool. One that fails has an answer, too: `is_error` is true. A call is never sent twice. */
+  async call(id: string, args: Record<string, unknown> = {}, options: RequestOptions = {}): Promise<CallResult> {
     const timeoutMs = options.timeoutMs ?? Math.max(this.#operator.connection.timeoutMs, CALL_TIMEOUT_MS);
-    return await this.#operator.send("call_tool", { path: { tool_id: id }, body: args }, { ...options, timeoutMs });
+    return await this.#operator.send("call_tool", { body: { id, arguments: args } }, { ...options, timeoutMs });
   }
 
   /** Return a TypeScript module with the types of tools: of all, or of some servers and `server__tool` names. */
   async types(names: string[] = [], types: { compact?: boolean } = {}, options?: RequestOptions): Promise<string> {
-    const query = { filter: names.join(","), compact: types.compact };
+    const query = { filter: names.join(","), compact: types.compact ? "true" : undefined };
     return await this.#operator.connection.text(this.#operator.exchange("get_typescript", { query }), options);
   }
 }
@@ -96,11 +92,6 @@ export class Servers {
 
   list(list: ListOptions<{ cursor?: string }> = {}, options?: RequestOptions): Pages<Server> {
     return this.#operator.list("list_servers", list, options);
-  }
-
-  /** End these servers, or all, and start them again; their states come at once. */
-  async restart(servers: string[] = [], options?: RequestOptions): Promise<Server[]> {
-    return (await this.#operator.send("restart_servers", { query: { server: servers } }, options)).results;
   }
 }
 

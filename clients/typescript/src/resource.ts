@@ -54,8 +54,7 @@ export class Operator<Operations extends OperationTypes<Operations>> {
   ): Promise<Operations[Name]["answer"]> {
     const exchange = this.exchange(name, parts as AnyParts);
     const answer = await this.connection.json(exchange, options);
-    // The two stages of a tool search answer lists.
-    if (isObject(answer) || Array.isArray(answer) || (answer === undefined && exchange.method === "DELETE")) return answer;
+    if (isObject(answer) || (answer === undefined && exchange.method === "DELETE")) return answer;
     throw this.connection.unexpected();
   }
 

@@ -36,22 +36,20 @@ import {
   type ReviewRequest,
   type RuleChanges,
   type RuleShown,
-  type SearchAnswer,
-  type SearchItemsQuery,
-  type SearchRequest,
   type SearchShown,
-  type SearchSkillsQuery,
   type SkillChanges,
   type SkillFields,
-  type SkillMatch,
+  type SkillSearchAnswer,
+  type SkillSearchRequest,
   type SkillShown,
   type SkillWritten,
   type SuggestionDecided,
   type SuggestionEvidence,
   type SuggestionShown,
   type TenantShown,
-  type ToolMatch,
   type ToolOfSkill,
+  type ToolSearchAnswer,
+  type ToolSearchRequest,
   type ToolShown,
   type ToolSource,
 } from "./api/service.ts";
@@ -113,19 +111,10 @@ class Resource {
 export class Tools extends Resource {
   async search(
     query: string,
-    search: Omit<SearchRequest, "query"> = {},
+    search: Omit<ToolSearchRequest, "query"> = {},
     options?: RequestOptions,
-  ): Promise<SearchAnswer> {
+  ): Promise<ToolSearchAnswer> {
     return await this.operator.send("search_tools", { body: { query, ...search } }, options);
-  }
-
-  /** Search all items, or those of named skills: the second stage of `search` alone. */
-  async searchItems(
-    query: string,
-    search: Omit<SearchItemsQuery, "query"> = {},
-    options?: RequestOptions,
-  ): Promise<ToolMatch[]> {
-    return await this.operator.send("search_items", { query: { query, ...search } }, options);
   }
 
   list(list: ListOptions<ListToolsQuery> = {}, options?: RequestOptions): Pages<ListedTool> {
@@ -159,10 +148,10 @@ export class Tools extends Resource {
 export class Skills extends Resource {
   async search(
     query: string,
-    search: Omit<SearchSkillsQuery, "query"> = {},
+    search: Omit<SkillSearchRequest, "query"> = {},
     options?: RequestOptions,
-  ): Promise<SkillMatch[]> {
-    return await this.operator.send("search_skills", { query: { query, ...search } }, options);
+  ): Promise<SkillSearchAnswer> {
+    return await this.operator.send("search_skills", { body: { query, ...search } }, options);
   }
 
   list(list: ListOptions<ListSkillsQuery> = {}, options?: RequestOptions): Pages<SkillShown> {

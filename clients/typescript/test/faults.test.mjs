@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { Client, GatewayClient, PutError, ToolscriptError } from "../dist/index.js";
 import { acknowledge, refuse, sendJson, serve } from "./server.mjs";
 
-const FOUND = { query: "x", tools: [], matched_skills: [], metadata: {}, query_id: "q", steps: [] };
-const CALLED = { content: [], isError: false };
+const FOUND = { query_id: "q", results: [], metadata: {} };
+const CALLED = { content: [], structured_content: null, is_error: false };
 
 /** Run with a server, and close it whatever happens. */
 async function withServer(answer, run) {
@@ -103,7 +103,7 @@ test("a deletion that was refused is sent again, one that was lost is not", asyn
 
 test("a search whose connection is lost is sent again, a call is not", async () => {
   const answer = (request, response, _, count) => {
-    if (request.method === "POST" || count === 1) request.socket.destroy();
+    if (request.url.endsWith("/call") || count === 1) request.socket.destroy();
     else sendJson(response, 200, FOUND);
   };
   await withServer(answer, async ({ url, requests }) => {
@@ -238,7 +238,7 @@ test("a stream that is slow but goes on is read to its end", async () => {
 
 test("a signal ends a request, and a pause between two", async () => {
   const answer = (request, response) => {
-    if (request.url === "/api/v1/search") refuse(response, 429, "RATE_LIMITED", { "retry-after": "50" });
+    if (request.url.endsWith("/tools/search")) refuse(response, 429, "RATE_LIMITED", { "retry-after": "50" });
   };
   await withServer(answer, async ({ url, requests }) => {
     const client = new Client({ url });
@@ -325,7 +325,7 @@ test("an unready service answers how it is", async () => {
 
 test("requests have the token, the path, the query and the body of the API", async () => {
   const page = { results: [], next_cursor: null };
-  const answer = (request, response) => sendJson(response, 200, request.url.endsWith("/a__b") ? CALLED : page);
+  const answer = (request, response) => sendJson(response, 200, request.url.endsWith("/call") ? CALLED : page);
   await withServer(answer, async ({ url, requests }) => {
     const gateway = new GatewayClient({ url: `${url}/below/`, token: "t-1" });
     await gateway.tools.list({ server: ["a", "b"], page_size: 7, include_schemas: true }).all();
@@ -336,7 +336,7 @@ test("requests have the token, the path, the query and the body of the API", asy
       [
         ["GET", "/below/api/v1/tools?server=a&server=b&include_schemas=true&limit=7", ""],
         ["GET", "/below/api/v1/tools/a%2Fb%3Fc%23d%20%C3%A9__x?kind=prompt", ""],
-        ["POST", "/below/tools/a__b", '{"text":"é"}'],
+        ["POST", "/below/api/v1/tools/call", '{"id":"a__b","arguments":{"text":"é"}}'],
       ],
     );
     assert.deepEqual(new Set(requests.map((request) => request.headers.authorization)), new Set(["Bearer t-1"]));

@@ -26,7 +26,7 @@ from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.gateway.activity import Action, ActivityFilter, Outcome, Record, record_shown
 
 if TYPE_CHECKING:
-    from toolscript.gateway.store.activity_file import ActivityFile
+    from toolscript.gateway.history import History
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1_000
 LOOK_SECONDS = 0.5
@@ -84,7 +84,7 @@ def _show_page(records: Sequence[Record], limit: int, *, as_json: bool) -> None:
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _follow(log: "ActivityFile", where: ActivityFilter, limit: int, *, as_json: bool) -> None:
+def _follow(log: "History", where: ActivityFilter, limit: int, *, as_json: bool) -> None:
     """Print the last entries, then each that begins or ends. One that runs is printed again when it has ended."""
     try:
         for records in _changes(log, where, limit):
@@ -97,7 +97,7 @@ def _follow(log: "ActivityFile", where: ActivityFilter, limit: int, *, as_json: 
         return
 
 
-def _changes(log: "ActivityFile", where: ActivityFilter, limit: int) -> Iterator[Sequence[Record]]:
+def _changes(log: "History", where: ActivityFilter, limit: int) -> Iterator[Sequence[Record]]:
     yield [*reversed(log.page(where, None, limit))]
     # Those that run have any outcome still.
     of_any = replace(where, outcome="")

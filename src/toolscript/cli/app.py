@@ -25,7 +25,6 @@ YOURS = (
     "setup",
     "search",
     "list-servers",
-    "restart",
     "list-tools",
     "get-types",
     "call",
@@ -364,7 +363,7 @@ def _examine_gateway(data: Mapping[str, object], *, as_json: bool) -> bool:
 
 
 def _has_service_settings() -> bool:
-    from toolscript.core.settings.environment import environment
+    from toolscript.gateway.settings import environment
 
     return any(name.startswith(SERVICE_PREFIXES) for name in environment())
 
@@ -399,7 +398,7 @@ def _show_report(report: "DoctorReport", indexes: Sequence["IndexStatus"], *, as
 # What adds commands, by the names of these.
 COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("setup",): _add_setup,
-    ("search", "list-servers", "restart", "list-tools", "get-types", "call"): _add_finding,
+    ("search", "list-servers", "list-tools", "get-types", "call"): _add_finding,
     ("curation",): _add_curation,
     ("rules",): _add_rules,
     ("mcp", "gateway"): _add_gateway,

@@ -27,10 +27,10 @@ from toolscript.core.errors import InvalidRequest
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.values import silent
 from toolscript.documents.model.document import PutOutcome
-from toolscript.documents.model.query import MAX_RANKED, MAX_SNIPPET, MAX_TOP_K, Rerank
+from toolscript.documents.model.query import FIRST_PAGE, MAX_RANKED, MAX_SNIPPET, MAX_TOP_K, Rerank
 
 if TYPE_CHECKING:
-    from toolscript.client.answers.documents import DocumentHit, DocumentSearchAnswer
+    from toolscript.client.answers.documents import DocumentHit, DocumentSearchAnswer, DocumentSearchMetadata
     from toolscript.client.clients import Client
     from toolscript.client.exchange import Pause
     from toolscript.documents.model.upload import UploadReport
@@ -133,7 +133,7 @@ def _invalid_filter(text: str) -> InvalidRequest:
 
 def results_text(results: "Sequence[DocumentHit]") -> str:
     """Return a table with each document's snippet below its row."""
-    rows = [[result.doc_id, f"{result.score:.3f}", _title(result.metadata)] for result in results]
+    rows = [[result.id, f"{result.score:.3f}", _title(result.metadata)] for result in results]
     head, *lines = table(HEAD, rows, colour=colour_wanted()).split("\n")
     output = [head]
     for line, result in zip(lines, results, strict=True):
@@ -152,13 +152,13 @@ def snippet_text(result: "DocumentHit", *, colour: bool) -> str:
     return "".join([*parts, _flat(text[position:])])
 
 
-def counted_lines(answer: "DocumentSearchAnswer") -> Iterator[str]:
+def counted_lines(metadata: "DocumentSearchMetadata") -> Iterator[str]:
     """Yield the total, the reranker and degraded parts."""
-    total = f"{ABOUT.get(answer.total_is, '')}{answer.total:,}"
-    yield f"{total} {'document' if answer.total == 1 else 'documents'}, {answer.took_ms:.0f} ms"
-    if answer.reranked_by:
-        yield f"reranked by {printable(answer.reranked_by)}"
-    for part in answer.degraded:
+    total = f"{ABOUT.get(metadata.total_is, '')}{metadata.total:,}"
+    yield f"{total} {'document' if metadata.total == 1 else 'documents'}, {metadata.took_ms:.0f} ms"
+    if metadata.reranked_by:
+        yield f"reranked by {printable(metadata.reranked_by)}"
+    for part in metadata.degraded:
         yield f"degraded: {WITHOUT.get(part, f'without {printable(part)}, which failed')}"
 
 
@@ -262,7 +262,9 @@ Limit = Annotated[
     int | None, typer.Option(min=1, max=MAX_TOP_K, help="Maximum number of documents, or per page. [10]")
 ]
 Offset = Annotated[int | None, typer.Option(min=0, max=MAX_RANKED, help="Number of top documents to skip. [0]")]
-RerankOption = Annotated[Rerank | None, typer.Option(help="Rerank the top results with a cross-encoder. [off]")]
+RerankOption = Annotated[
+    Rerank | None, typer.Option(help="Rerank the top results with a cross-encoder or an LLM. [off]")
+]
 Snippet = Annotated[
     int | None, typer.Option(min=1, max=MAX_SNIPPET, help="Maximum characters of a snippet. [240]")
 ]
@@ -309,7 +311,7 @@ def _search(group: typer.Typer) -> None:
             search_type=search_type,
             fusion=fusion,
             filters=filters_of(filters or []),
-            top_k=limit,
+            limit=limit,
             offset=offset,
             rerank=rerank,
             metadata_fields=field,
@@ -363,11 +365,11 @@ def _delete(group: typer.Typer) -> None:
 
 
 def _walk(client: "Client", request: Mapping[str, Any]) -> "Iterator[DocumentSearchAnswer]":
-    cursor: str | None = ""
-    while cursor is not None:
-        page = client.documents.search(**{"top_k": PAGE_OF_ALL, **request, "cursor": cursor})
+    cursor: str | None = FIRST_PAGE
+    while cursor:
+        page = client.documents.search(**{"limit": PAGE_OF_ALL, **request, "cursor": cursor})
         yield page
-        cursor = page.next_cursor
+        cursor = page.metadata.next_cursor
 
 
 def _show_pages(pages: "Iterator[DocumentSearchAnswer]", *, as_json: bool) -> bool:
@@ -376,13 +378,13 @@ def _show_pages(pages: "Iterator[DocumentSearchAnswer]", *, as_json: bool) -> bo
     for number, page in enumerate(pages):
         if as_json:
             sys.stdout.write(json_text(page.to_json()) + "\n")
-        elif page.hits:
-            sys.stdout.write(results_text(page.hits) + "\n")
-        if number == 0 and page.hits and page.good_match is False:
+        elif page.results:
+            sys.stdout.write(results_text(page.results) + "\n")
+        if number == 0 and page.results and page.metadata.good_match is False:
             say("no good match: the best of these is a guess")
-        for line in counted_lines(page) if number == 0 else ():
+        for line in counted_lines(page.metadata) if number == 0 else ():
             say(line)
-        has_results = has_results or bool(page.hits)
+        has_results = has_results or bool(page.results)
     return has_results
 
 

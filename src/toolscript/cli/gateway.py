@@ -293,10 +293,9 @@ def serve_commands(app: typer.Typer) -> None:
         alone: Alone = False,
     ) -> None:
         """Serve one MCP client over stdin and stdout: tools to find and call all others, prompts and resources."""
-        from toolscript.core.settings.environment import environment
         from toolscript.gateway.bridge import run_bridge
         from toolscript.gateway.bridge_place import BridgeSettings
-        from toolscript.gateway.settings import load_gateway_settings
+        from toolscript.gateway.settings import environment, load_gateway_settings
 
         given = flags(config=config, data_dir=data_dir, model=model, alone=alone)
         load_gateway_settings(given)
@@ -367,7 +366,8 @@ def _gateway() -> typer.Typer:
         show(data, "\n".join(lines), as_json=as_json)
         if not as_json:
             show_servers(health.servers)
-        _warn(health)
+        if health.activity:
+            say(f"warning: {health.activity}; searches and calls are not logged")
 
     @group.command()
     def stop(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
@@ -381,13 +381,6 @@ def _gateway() -> typer.Typer:
     _clients(group)
     add_autostart(group)
     return group
-
-
-def _warn(health: "GatewayHealth") -> None:
-    if health.config:
-        say(f"warning: {health.config}")
-    if health.activity:
-        say(f"warning: {health.activity}; searches and calls are not logged")
 
 
 def _status_line(health: "GatewayHealth") -> str:
@@ -407,12 +400,13 @@ def _status_line(health: "GatewayHealth") -> str:
         f", {len(names[status])} {status} ({_first_names(names[status])})"
         for status in (
             ServerStatus.STARTING,
+            ServerStatus.ASLEEP,
             ServerStatus.FAILED,
             ServerStatus.SIGN_IN_NEEDED,
         )
         if names[status]
     ]
-    servers = f"{len(ready) + len(asleep)} of {len(health.servers)} servers can be called{''.join(others)}"
+    servers = f"{len(ready)} of {len(health.servers)} servers ready{''.join(others)}"
     return f"{state}: {items}; {servers}; {retrieval}{why}"
 
 

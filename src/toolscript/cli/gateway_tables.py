@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table, table_by_step
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, tool_id
-from toolscript.core.mcp_client.model import CallResult, ServerState, in_one_line
+from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.signatures import signature
 from toolscript.gateway.approvals import HELD_UNTIL, Review
 from toolscript.gateway.model import (
     HOW_TO_GET_SERVERS,
     LOWER_THRESHOLD,
-    Absence,
     LocalAnswer,
     LocalHit,
     LocalStep,
@@ -41,21 +40,11 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
         say(f"read as: {printable(answer.read_as)}")
     for rule in answer.rules if explain else ():
         say(f"rule: {printable(rule)}")
-    if answer.absence:
-        sys.stdout.write(_absence(answer.absence) + "\n")
     if answer.hint:
         # On the command line the threshold is an option.
         say(f"hint: {answer.hint.replace(LOWER_THRESHOLD, 'a lower --threshold')}")
         if HELD_UNTIL in answer.hint:
             say("hint: `toolscript review list` names what is held")
-
-
-def _absence(absence: Absence) -> str:
-    """Return why a tool is not among the hits. Over HTTP limit and threshold are parameters, here options."""
-    message = absence.message.replace("`limit`", "--limit").replace("`threshold`", "--threshold")
-    nearest = f"; did you mean {', '.join(absence.nearest)}?" if absence.nearest else ""
-    name = absence.tool or absence.about
-    return printable(f"{name}: {absence.reason.replace('_', ' ')}: {message}{nearest}")
 
 
 def _table(answer: LocalAnswer, hits: Sequence[LocalHit]) -> str:
@@ -155,7 +144,7 @@ def show_servers(states: Sequence[ServerState]) -> None:
             str(state.prompts),
             str(state.resources),
             state.protocol,
-            in_one_line(state.error),
+            state.error,
         ]
         for state in states
     ]

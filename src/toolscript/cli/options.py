@@ -31,9 +31,7 @@ Model = Annotated[
     str | None,
     typer.Option(help="Embedding model: a name, a folder, `builtin` or `none` (TOOLSCRIPT_SEARCH_MODEL)."),
 ]
-Refresh = Annotated[
-    bool, typer.Option("--refresh", help="Start the servers again and query them, instead of using the cache.")
-]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Query the servers again instead of using the cache.")]
 Alone = Annotated[
     bool,
     typer.Option(

@@ -288,7 +288,7 @@ def _progress_line(progress: Progress, rate: float) -> str:
     # The total may be exceeded, for example by files that were added meanwhile.
     total = max(progress.total, progress.done)
     facts = [f"{progress.done:,} of {total:,}"]
-    if progress.done and progress.is_steady:
+    if progress.done:
         facts.append(rate_text(rate))
         facts += [f"{(total - progress.done) / rate:,.0f} s left"] if progress.done < total else []
     return f"{progress.task}: {', '.join(facts)}"

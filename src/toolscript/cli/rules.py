@@ -68,10 +68,9 @@ def _test(group: typer.Typer) -> None:
 
 
 def _rules(config: "ConfigFile") -> tuple[list["Rule"], list["Rule"], Sequence[object]]:
-    from toolscript.core.settings.environment import environment
     from toolscript.gateway.config.rules import call_rules_of
     from toolscript.gateway.discovery import place_of
-    from toolscript.gateway.settings import load_gateway_settings
+    from toolscript.gateway.settings import environment, load_gateway_settings
 
     return call_rules_of(place_of(load_gateway_settings(flags(config=config))).read(environment()))
 

@@ -119,10 +119,6 @@ def _search(app: typer.Typer) -> None:
             SearchType | None,
             typer.Option(help="Retrievers to use; semantic is literal mode (TOOLSCRIPT_SEARCH_TYPE, hybrid)."),
         ] = None,
-        server: Annotated[list[str] | None, typer.Option(help="Only tools of this server; repeatable.")] = None,
-        why_not: Annotated[
-            str, typer.Option("--why-not", help="A server__tool: say why it is not among the hits.")
-        ] = "",
         output: Annotated[Output, typer.Option(help="Output format of the hits.")] = Output.TABLE,
         explain: Annotated[
             bool, typer.Option("--explain", help="Show the components of each confidence and score.")
@@ -136,11 +132,7 @@ def _search(app: typer.Typer) -> None:
         from toolscript.gateway.session import default_query
 
         options = flags(config=config, data_dir=data_dir, model=model, alone=alone)
-        of_options = default_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
-
-        def default(text: str) -> LocalQuery:
-            return replace(of_options(text), servers=tuple(server or ()), about=why_not)
-
+        default = default_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
         queries = _queries(query, default)
         output_format = Output.JSON if as_json else output
 
@@ -227,7 +219,6 @@ def _show_types(answer: LocalAnswer, module: str) -> None:
 
 def _lists(app: typer.Typer) -> None:
     _list_servers(app)
-    _restart(app)
     _list_tools(app)
 
 
@@ -250,29 +241,6 @@ def _list_servers(app: typer.Typer) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _restart(app: typer.Typer) -> None:
-    @app.command()
-    def restart(
-        server: Annotated[str | None, typer.Argument(help="Only this server; none: all of them.")] = None,
-        config: ConfigFile = None,
-        data_dir: DataDir = None,
-        as_json: AsJson = False,
-    ) -> None:
-        """End servers of the gateway and start them again, such as after an update. Exit code 1: one fails."""
-        from toolscript.core.mcp_client.model import ServerStatus
-        from toolscript.gateway.model import Need
-
-        async def ask(gateway: "Gateway") -> Any:
-            return [state for state in await gateway.servers() if server in (None, state.name)]
-
-        need = Need(model=False, refresh=True, only_server=server)
-        states = _ask(ask, flags(config=config, data_dir=data_dir), need)
-        shown = states if is_watched() else without_words(states)
-        _print_json({"servers": states_to_json(shown)}) if as_json else show_servers(shown)
-        if not all(state.answers or state.status is ServerStatus.STARTING for state in states):
-            raise typer.Exit(NOTHING_FOUND)
-
-
 def _list_tools(app: typer.Typer) -> None:
     @app.command("list-tools")
     def list_tools(
@@ -289,8 +257,7 @@ def _list_tools(app: typer.Typer) -> None:
         async def ask(gateway: "Gateway") -> tuple[Sequence[Item], Sequence[Review]]:
             return await gateway.items((server,) if server else ()), await gateway.reviews()
 
-        only = server.partition(SEPARATOR)[0] if server and refresh else None
-        need = Need(model=False, refresh=refresh, only_server=only)
+        need = Need(model=False, refresh=refresh)
         items, reviews = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
         names = frozenset((server,) if server else ())
         held = [review for review in reviews if review.held and is_allowed(review.server, review.name, names)]

@@ -39,12 +39,12 @@ from toolscript.tools.model.catalog import CatalogItem, ItemFilter
 from toolscript.tools.model.query import Strategy
 
 if TYPE_CHECKING:
-    from toolscript.client.answers.tools import SearchAnswer, WhyNot
+    from toolscript.client.answers.tools import ToolSearchAnswer, WhyNot
 
 
 # Messages of the service name parameters; the command line has options.
 OPTIONS = {
-    "`tool_threshold`": "`--threshold`",
+    "`threshold`": "`--threshold`",
     "`skill_threshold`": "`--skill-threshold`",
     "`skill_limit`": "`--skill-limit`",
     "`limit`": "`--limit`",
@@ -227,9 +227,9 @@ def _search(group: typer.Typer) -> None:
             strategy=strategy,
             preset=preset,
             limit=limit,
-            item_type=kind,
+            kind=kind,
             servers=servers,
-            tool_threshold=threshold,
+            threshold=threshold,
             skill_limit=skill_limit,
             skill_threshold=skill_threshold,
             search_type=search_type,
@@ -242,10 +242,10 @@ def _search(group: typer.Typer) -> None:
             _present(client.tools.search(**request), request, as_json=as_json)
 
 
-def _present(answer: "SearchAnswer", request: Mapping[str, object], *, as_json: bool) -> None:
+def _present(answer: "ToolSearchAnswer", request: Mapping[str, object], *, as_json: bool) -> None:
     _print_json(answer.to_json()) if as_json else _show_answer(answer, request)
     if not _found_something(answer):
-        raise typer.Exit(NOTHING_SEARCHED if answer.metadata.search_type_used == "none" else NOTHING_FOUND)
+        raise typer.Exit(NOTHING_SEARCHED if answer.metadata.search_type == "none" else NOTHING_FOUND)
 
 
 def _skills(group: typer.Typer) -> None:
@@ -266,24 +266,24 @@ def _skills(group: typer.Typer) -> None:
             query=query, limit=limit, threshold=threshold, search_type=search_type, namespaces=namespace
         )
         with option.service_client(url, token, timeout) as client:
-            found = client.skills.search(**request)
+            answer = client.skills.search(**request)
         if as_json:
-            _print_json([skill.to_json() for skill in found])
-        elif found:
-            sys.stdout.write(skills_table(found) + "\n")
+            _print_json(answer.to_json())
+        elif answer.results:
+            sys.stdout.write(skills_table(answer.results) + "\n")
         else:
             say("no skill matches: a tool search would search all items")
-        for line in degraded_lines(found.degraded):
+        for line in degraded_lines(answer.metadata.degraded):
             say(line)
-        if not found:
+        if not answer.results:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _found_something(answer: "SearchAnswer") -> bool:
-    return bool(answer.tools or any(step.tools for step in answer.steps))
+def _found_something(answer: "ToolSearchAnswer") -> bool:
+    return bool(answer.results or any(step.results for step in answer.steps))
 
 
-def _show_answer(answer: "SearchAnswer", data: Mapping[str, object]) -> None:
+def _show_answer(answer: "ToolSearchAnswer", data: Mapping[str, object]) -> None:
     """Print the hits to stdout; routing, warnings and timings to stderr."""
     explain = bool(data.get("explain"))
     say(routing_text(answer, requested=data.get("strategy", Strategy.HIERARCHICAL)))
@@ -296,15 +296,15 @@ def _show_answer(answer: "SearchAnswer", data: Mapping[str, object]) -> None:
         say(line)
     if explain:
         say(timings_text(answer))
-    if (absence := answer.why_not) is not None:
-        sys.stdout.write(("\n" if answer.tools else "") + why_not_text(absence) + "\n")
+    if (absence := answer.metadata.why_not) is not None:
+        sys.stdout.write(("\n" if answer.results else "") + why_not_text(absence) + "\n")
 
 
-def _show_hits(answer: "SearchAnswer", *, explain: bool, schemas: bool) -> None:
-    sys.stdout.write((steps_table(answer.steps) if answer.steps else hits_table(answer.tools)) + "\n")
-    for hit in answer.tools if explain else ():
-        sys.stdout.write(f"\n{explained_text(hit, answer.matched_skills)}\n")
-    for hit in answer.tools if schemas else ():
+def _show_hits(answer: "ToolSearchAnswer", *, explain: bool, schemas: bool) -> None:
+    sys.stdout.write((steps_table(answer.steps) if answer.steps else hits_table(answer.results)) + "\n")
+    for hit in answer.results if explain else ():
+        sys.stdout.write(f"\n{explained_text(hit, answer.metadata.matched_skills or ())}\n")
+    for hit in answer.results if schemas else ():
         sys.stdout.write(f"\n{schemas_text(hit)}\n")
 
 

@@ -10,24 +10,12 @@ from toolscript.tools.model.answer import LOWER_THRESHOLD
 from toolscript.tools.model.query import Strategy
 
 if TYPE_CHECKING:
-    from toolscript.client.answers.tools import (
-        EnrichedTool,
-        Explanation,
-        SearchAnswer,
-        SearchStep,
-        SkillMatch,
-        ToolCandidate,
-    )
+    from toolscript.client.answers.tools import Explanation, SkillMatch, ToolHit, ToolSearchAnswer, ToolSearchStep
 
 MAX_DESCRIBED = 80
 MAX_NAMED = 8
 LIKELY = 0.5
-STAGES = {
-    "embedding": "query_embedding_time_ms",
-    "skills": "skill_search_time_ms",
-    "tools": "tool_search_time_ms",
-    "schemas": "schema_load_time_ms",
-}
+STAGES = ("embedding", "skills", "tools", "schemas")
 
 WITHOUT = {
     "embedding": "the embedding model did not answer: keyword search only",
@@ -44,15 +32,15 @@ WITHOUT = {
 _HEAD = ["Tool", "Score", "Confidence", "Skills", "Description"]
 
 
-def hits_table(hits: Sequence["EnrichedTool"]) -> str:
+def hits_table(hits: Sequence["ToolHit"]) -> str:
     return table(_HEAD, list(map(_row, hits)), colour=colour_wanted())
 
 
-def steps_table(steps: Sequence["SearchStep"]) -> str:
-    return table_by_step(_HEAD, [(step.query, [*map(_row, step.tools)]) for step in steps])
+def steps_table(steps: Sequence["ToolSearchStep"]) -> str:
+    return table_by_step(_HEAD, [(step.query, [*map(_row, step.results)]) for step in steps])
 
 
-def _row(hit: "EnrichedTool") -> list[str]:
+def _row(hit: "ToolHit") -> list[str]:
     scores = (_share(hit.score), _share(hit.confidence))
     return [_name(hit), *scores, ", ".join(hit.skill_ids or ()), _short(hit.description)]
 
@@ -65,15 +53,15 @@ def skills_table(skills: Sequence["SkillMatch"]) -> str:
     return table(["Skill", "Score", "Matched by", "Items", "Description"], rows, colour=colour_wanted())
 
 
-def routing_text(answer: "SearchAnswer", *, requested: object) -> str:
+def routing_text(answer: "ToolSearchAnswer", *, requested: object) -> str:
     """Describe which items were searched, and which were not."""
-    metadata, matched = answer.metadata, answer.matched_skills
-    if metadata.strategy_used == "direct":
+    metadata, matched = answer.metadata, answer.metadata.matched_skills or ()
+    if metadata.strategy == "direct":
         nothing_matched = requested != Strategy.DIRECT and "skills" not in metadata.degraded and not matched
         return "no skill matched: all items were searched" if nothing_matched else "all items were searched"
-    count = len(metadata.skill_ids_used or ())
+    count = len(metadata.skill_ids or ())
     by = f"{count:,} {'skill' if count == 1 else 'skills'}: {_listed(matched)}"
-    if metadata.strategy_used == "hybrid":
+    if metadata.strategy == "hybrid":
         return f"all items were searched, and also those of {by}"
     return f"routed by {by}{_left_out(metadata.unskilled_count)}"
 
@@ -89,12 +77,12 @@ def degraded_lines(parts: Sequence[str]) -> Iterator[str]:
         yield f"degraded: {WITHOUT.get(part, f'without {printable(part)}, which failed')}"
 
 
-def doubt_lines(answer: "SearchAnswer") -> Iterator[str]:
+def doubt_lines(answer: "ToolSearchAnswer") -> Iterator[str]:
     """Yield doubts about the best hit: a low threshold returns hits for every query.
 
     A likely hit needs no warning about unmatched words, such as a name.
     """
-    best = answer.tools[0].confidence if answer.tools else None
+    best = answer.results[0].confidence if answer.results else None
     if answer.metadata.good_match and (best or 0.0) >= LIKELY:
         return
     guess = "no good match: the best of these is a guess" if answer.metadata.good_match is False else ""
@@ -104,9 +92,9 @@ def doubt_lines(answer: "SearchAnswer") -> Iterator[str]:
         yield f"hint: {printable(answer.metadata.hint)}"
 
 
-def nothing_found_lines(answer: "SearchAnswer", query: str) -> Iterator[str]:
+def nothing_found_lines(answer: "ToolSearchAnswer", query: str) -> Iterator[str]:
     metadata = answer.metadata
-    if metadata.search_type_used == "none":
+    if metadata.search_type == "none":
         yield f"nothing was searched for {printable(query)!r}"
         return
     verdict = "none reaches the threshold" if metadata.hint in (None, LOWER_THRESHOLD) else "no good match"
@@ -123,11 +111,11 @@ def nothing_found_lines(answer: "SearchAnswer", query: str) -> Iterator[str]:
         yield f"hint: {printable(metadata.hint)}"
     elif metadata.near_misses:
         yield "hint: `--preset recall` or a lower `--threshold` shows them"
-    elif metadata.strategy_used == "hierarchical":
+    elif metadata.strategy == "hierarchical":
         yield "hint: `--strategy hybrid` searches the items of other skills too"
 
 
-def explained_text(hit: "EnrichedTool", matched: Sequence["SkillMatch"]) -> str:
+def explained_text(hit: "ToolHit", matched: Sequence["SkillMatch"]) -> str:
     lines = [f"{_name(hit)}, item {hit.id}"]
     if hit.explanation is not None:
         lines += [*standing_lines(hit.explanation), _way(hit.skill_ids or (), hit.explanation, matched)]
@@ -147,7 +135,7 @@ def standing_lines(explanation: "Explanation") -> Iterator[str]:
         yield f"score: {', '.join(f'{name} {value:+.2f}' for name, value in parts)}"
 
 
-def schemas_text(hit: "EnrichedTool") -> str:
+def schemas_text(hit: "ToolHit") -> str:
     named = {
         "input schema": hit.input_schema,
         "output schema": hit.output_schema,
@@ -157,10 +145,11 @@ def schemas_text(hit: "EnrichedTool") -> str:
     return "\n".join([printable(_name(hit)), *(lines or ["  no schema"])])
 
 
-def timings_text(answer: "SearchAnswer") -> str:
-    stages = {name: getattr(answer.metadata, field) for name, field in STAGES.items()}
+def timings_text(answer: "ToolSearchAnswer") -> str:
+    times = answer.metadata.stages_ms
+    stages = {} if times is None else {name: getattr(times, name) for name in STAGES}
     spent = ", ".join(f"{name} {ms:.0f}" for name, ms in stages.items() if ms >= 0.5)
-    return f"took {answer.metadata.total_time_ms:.0f} ms{f': {spent}' if spent else ''}"
+    return f"took {answer.metadata.took_ms:.0f} ms{f': {spent}' if spent else ''}"
 
 
 def _way(skill_ids: Sequence[str], explanation: "Explanation", matched: Sequence["SkillMatch"]) -> str:
@@ -184,16 +173,16 @@ def _how(skill: "SkillMatch") -> str:
     return by if skill.score is None or by == "words" else f"{by} {skill.score:.2f}"
 
 
-def _unmatched(answer: "SearchAnswer") -> str:
+def _unmatched(answer: "ToolSearchAnswer") -> str:
     unmatched = answer.metadata.unmatched_words
     more = len(unmatched) - MAX_NAMED
     words = f"{', '.join(unmatched[:MAX_NAMED])}{f' and {more} more' if more > 0 else ''}"
     return f"matched nothing: {printable(words)}" if words else ""
 
 
-def _name(hit: "EnrichedTool | ToolCandidate") -> str:
+def _name(hit: "ToolHit") -> str:
     name = tool_id(hit.server, hit.name)
-    return name if hit.type == "tool" else f"{name} ({hit.type})"
+    return name if hit.kind == "tool" else f"{name} ({hit.kind})"
 
 
 def _share(value: float | None) -> str:

@@ -12,7 +12,6 @@ from toolscript.client.settings import load_client_settings
 
 if TYPE_CHECKING:
     from toolscript.client.resources.documents import Documents, Tenants
-    from toolscript.client.resources.gateway import Gateway
     from toolscript.client.resources.knowledge import Knowledge
     from toolscript.client.resources.registry import (
         Audit,
@@ -39,13 +38,6 @@ class _Resources(Generic[M_co]):
         from toolscript.client.resources.tools import Tools
 
         return Tools(self._conversation, self._sender)
-
-    @cached_property
-    def gateway(self) -> "Gateway[M_co]":
-        """Searches and calls of a gateway."""
-        from toolscript.client.resources.gateway import Gateway
-
-        return Gateway(self._conversation, self._sender)
 
     @cached_property
     def servers(self) -> "Servers[M_co]":

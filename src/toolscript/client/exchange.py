@@ -167,11 +167,7 @@ class Conversation:
         self.retries = retries
 
     def ask(self, request: Request, read: Callable[[bytes], T]) -> Steps[T]:
-        """Send a request, again where that is safe and may help, and read the body of its answer."""
-        return self.ask_whole(request, lambda answer: read(answer.body))
-
-    def ask_whole(self, request: Request, read: Callable[[Answer], T]) -> Steps[T]:
-        """`ask` for what is not in the body alone."""
+        """Send a request, again where that is safe and may help, and read its answer."""
         tries = 1
         while True:
             try:
@@ -183,12 +179,12 @@ class Conversation:
             yield pause
             tries += 1
 
-    def understand(self, answer: Answer, read: Callable[[Answer], T]) -> T:
+    def understand(self, answer: Answer, read: Callable[[bytes], T]) -> T:
         """Read an answer; raise the error in it, or Unavailable if it does not look like this peer's."""
         if answer.status >= 400:
             raise self._error_in(answer)
         try:
-            return read(answer)
+            return read(answer.body)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidRequest) as error:
             raise self.unexpected() from error
 

@@ -65,9 +65,9 @@ def _to_json(value: Any) -> Any:
 
 
 def list_from_json(entry: type[T], data: object) -> list[T]:
-    """Read a JSON list of records; an answer that never was text may have a tuple in its place."""
+    """Read a JSON list of records."""
     read = _reader(entry)
-    if not isinstance(data, list | tuple):
+    if not isinstance(data, list):
         raise ValueError("is not a list")
     return [read(item) for item in data]
 

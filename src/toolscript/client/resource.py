@@ -10,7 +10,7 @@ from functools import update_wrapper
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, cast, overload
 from urllib.parse import quote, urlencode
 
-from toolscript.client.exchange import Answer, Conversation, Request, Steps
+from toolscript.client.exchange import Conversation, Request, Steps
 from toolscript.client.records import Record, list_from_json
 from toolscript.core.text import readable
 
@@ -19,7 +19,6 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Record)
 
 PREFIX = "/api/v1"
-DEGRADED_HEADER = "x-toolscript-degraded"
 
 Json = dict[str, Any]
 
@@ -74,16 +73,6 @@ class Resource(Generic[M_co]):
         )
         return self._conversation.ask(request, lambda data: answer.from_json(json.loads(data)))
 
-    def _find(self, path: str, entry: type[R], query: Mapping[str, object]) -> "Steps[Found[R]]":
-        """Return the steps of a search whose answer is a bare list."""
-
-        def read(answer: Answer) -> Found[R]:
-            found = Found(list_from_json(entry, json.loads(answer.body)))
-            found.degraded = tuple(filter(None, answer.headers.get(DEGRADED_HEADER, "").split(",")))
-            return found
-
-        return self._conversation.ask_whole(Request("GET", path + query_of(query)), read)
-
     def _listing(
         self, path: str, entry: type[R], page_size: int | None, cursor: str, **query: object
     ) -> "Listing[R]":
@@ -115,12 +104,6 @@ def step_of(name: object) -> str:
     """Return a name as exactly one step of a path, also through proxies that normalise `.` and `..`."""
     step = quote(readable(str(name)), safe="")
     return step.replace(".", "%2E") if step in (".", "..") else step
-
-
-class Found(list[T]):
-    """What a search found, best first. `degraded` names the parts of the search that failed."""
-
-    degraded: tuple[str, ...] = ()
 
 
 class Page(Generic[T]):

@@ -35,7 +35,7 @@ class Change:
 class AuditLog(Protocol):
     async def write(self, change: Change, /) -> None: ...
     async def after(self, number: int, limit: int, /) -> Sequence[tuple[int, AuditEntry]]:
-        """Return the entries after this number, the earliest first; none at the end or where one may come."""
+        """Return the entries after this number, the earliest first; fewer than `limit` only at the end."""
 
 
 @dataclass
@@ -44,10 +44,6 @@ class Counted:
 
     count: int = 0
     details: dict[str, object] = field(default_factory=dict)
-
-    def begin(self) -> None:
-        """Note that something is about to change, which no progress tells."""
-        self.count = max(self.count, 1)
 
     def following(self, on_progress: OnProgress) -> OnProgress:
         """Return a callback that counts what is done so far, and passes it on."""

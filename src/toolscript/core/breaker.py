@@ -19,7 +19,7 @@ from typing import Any
 from toolscript.core.errors import Unavailable
 from toolscript.core.retrieval.deadline import RETRY_AFTER_SECONDS, Deadline
 
-# A search makes several calls; an engine that answers neither them nor its probe gets no more than so many.
+# A search makes several calls; an engine that answers none gets no more than so many at a time.
 PLACES_IN_DOUBT = 8
 
 logger = logging.getLogger(__name__)
@@ -78,8 +78,8 @@ class Breaker:
         self._engine = engine
         self._patience = patience
         self._calls: dict[Call, None] = {}
-        # When a call or a probe was answered, or a call began while no other was waiting.
-        self._heard_at = float("-inf")
+        # When a call was answered, or began while no other was waiting; and the same with answered probes.
+        self._answered_at = self._heard_at = float("-inf")
         # How often the engine has answered a call or a probe: a call that begins is no answer.
         self._answers = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -121,14 +121,13 @@ class Breaker:
 
     def _begin(self) -> Call:
         now = time.monotonic()
-        # It is asked after half of that time: an engine that is only slow answers before the other half ends.
-        is_silent = bool(self._calls) and now - self._heard_at >= 2 * self._patience.silent_seconds
+        is_silent = bool(self._calls) and now - self._answered_at >= self._patience.silent_seconds
         if self.is_open or (is_silent and len(self._calls) >= PLACES_IN_DOUBT):
             # Whatever ended the last task, an open breaker is always being asked.
             self._doubt()
             raise self._engine.does_not_answer()
         if not self._calls:
-            self._heard_at = now
+            self._answered_at = self._heard_at = now
         call = Call()
         self._calls[call] = None
         if self._timer is None:
@@ -136,7 +135,7 @@ class Breaker:
         return call
 
     def _answered(self) -> None:
-        self._heard_at = time.monotonic()
+        self._answered_at = self._heard_at = time.monotonic()
         self._answers += 1
 
     def _look_in(self, seconds: float) -> None:

@@ -33,15 +33,11 @@ def by_size(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a task. `total` is None while it is unknown.
-
-    `is_steady`: the rate of before says how long the rest takes.
-    """
+    """The progress of a task. `total` is None while it is unknown."""
 
     task: str
     done: int
     total: int | None = None
-    is_steady: bool = True
 
 
 OnProgress = Callable[[Progress], None]

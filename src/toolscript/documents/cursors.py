@@ -95,6 +95,6 @@ def _decoded(text: str) -> bytes:
 def _refused(problem: str) -> InvalidRequest:
     return InvalidRequest(
         f"the cursor {problem}",
-        hint="send the same search with the next_cursor of its last page, or with an empty one to start anew",
+        hint="send the same search with the next_cursor of its last page, or with cursor '*' to start anew",
         details={"field": "cursor"},
     )

@@ -1,4 +1,4 @@
-"""The MCP tool search_documents: POST /search, for clients of the tenant."""
+"""The MCP tool search_documents: POST /api/v1/documents/search, for clients of the tenant."""
 
 import uuid
 
@@ -53,7 +53,7 @@ DEFINITION: JsonObject = {
     "inputSchema": closed(
         {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_DOCUMENT_QUERY},
-            "top_k": whole_number(1, MAX_RESULTS, DEFAULT_LIMIT),
+            "limit": whole_number(1, MAX_RESULTS, DEFAULT_LIMIT),
             "search_type": {
                 "type": "string",
                 "enum": [*SearchType],
@@ -85,12 +85,12 @@ def document_tools(documents: DocumentRoutes) -> list[ServiceTool]:
 
 
 def _query(data: JsonObject, default: SearchType, plan: Plan) -> DocumentQuery:
-    require_known(SEARCH_DOCUMENTS, data, ("query", "top_k", "search_type", "filters"))
+    require_known(SEARCH_DOCUMENTS, data, ("query", "limit", "search_type", "filters"))
     has_type = data.get("search_type") is not None
     requested = SearchType(one_of(data, "search_type", [*SearchType])) if has_type else None
     return DocumentQuery(
         text=text(data, "query"),
-        top_k=whole(data, "top_k", usual_top_k(plan, DEFAULT_LIMIT), 1, MAX_RESULTS),
+        top_k=whole(data, "limit", usual_top_k(plan, DEFAULT_LIMIT), 1, MAX_RESULTS),
         search_type=resolve_search_type(requested, default),
         filters=_filters(data.get("filters")),
         snippet_max_chars=SNIPPET_CHARS,
@@ -109,15 +109,15 @@ def _filters(value: object) -> Filters:
 
 
 def _text(answer: DocumentSearchResponse) -> str:
-    if not answer.hits:
+    if not answer.results:
         return "No document matches. Try other words, or fewer filters."
-    doubts = [GUESS] if answer.good_match is False else []
-    results = [_result(number, result) for number, result in enumerate(answer.hits, 1)]
-    degraded = answer.degraded
+    doubts = [GUESS] if answer.metadata.good_match is False else []
+    results = [_result(number, result) for number, result in enumerate(answer.results, 1)]
+    degraded = answer.metadata.degraded
     failures = [f"Not all of the search worked: {', '.join(degraded)}."] if degraded else []
     return "\n\n".join([*doubts, *results, *failures])
 
 
 def _result(number: int, result: DocumentResult) -> str:
     metadata = f" {compact_json(result.metadata)}" if result.metadata else ""
-    return f"[{number}] {result.doc_id}, score {result.score:.4f}{metadata}\n{result.snippet or ''}"
+    return f"[{number}] {result.id}, score {result.score:.4f}{metadata}\n{result.snippet or ''}"

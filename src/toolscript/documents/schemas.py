@@ -1,8 +1,8 @@
-"""Requests and responses of documents and tenants; over MCP a search has the same response."""
+"""Requests and responses of documents and tenants under /api/v1, and of the MCP tool."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
 
@@ -29,7 +29,6 @@ from toolscript.documents.model.filters import (
     Op,
 )
 from toolscript.documents.model.query import (
-    FIRST_PAGE,
     MAX_DOCUMENT_QUERY,
     MAX_METADATA_FIELDS,
     MAX_RANKED,
@@ -104,29 +103,18 @@ class DocumentFilters(BaseModel):
         return Filters(*(tuple(listed) for listed in lists))
 
 
-_SEARCH_EXAMPLE: Any = {
-    "query": "who pays for a harbour",
-    "top_k": 5,
-    "filters": {"must": [{"field": "year", "op": "gte", "value": 2020}]},
-    "metadata_fields": ["title"],
-}
+LEFT_OUT = "Left out: 10, or what the plan allows if that is less."
 
 
-class DocumentSearchRequest(BaseModel):
-    """The names are those of the source document; `cursor` and `rerank` are ours."""
+class SearchOptions(BaseModel):
+    """What a search and its alias have in common: everything but the name of the limit."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_SEARCH_EXAMPLE]})
+    model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(
         None,
         description="What the documents are about, in plain words; null: every document that passes the filters.",
         json_schema_extra={"maxLength": MAX_DOCUMENT_QUERY},
-    )
-    top_k: Count = Field(
-        10,
-        ge=1,
-        le=MAX_TOP_K,
-        description="Maximum number of documents returned. Left out: 10, or what the plan allows if that is less.",
     )
     offset: Count = Field(0, ge=0, le=MAX_RANKED, description="Number of top results to skip.")
     search_type: SearchType | None = Field(
@@ -147,17 +135,15 @@ class DocumentSearchRequest(BaseModel):
     cursor: str | None = Field(
         None,
         max_length=MAX_CURSOR,
-        pattern=r"^[^*]*$",
-        description="Walks over all results: empty for the first page, then `next_cursor` of the page before. "
-        "Without a cursor a search ranks only as deep as `top_k`, and its answer has no `next_cursor`.",
+        description="`*` asks for the first page of all results, `next_cursor` of an answer for the next. Without "
+        "a cursor a search ranks only as deep as `limit`, and its answer has no `next_cursor`.",
     )
-    rerank: Rerank = Field(Rerank.OFF, description="Rerank the top results with a cross-encoder.")
+    rerank: Rerank = Field(Rerank.OFF, description="Rerank the top results with a cross-encoder or an LLM.")
 
-    def as_query(self, default: SearchType, plan: Plan) -> DocumentQuery:
-        """Return the query; `default` is the search type if the request has none."""
+    def with_limit(self, limit: int, default: SearchType) -> DocumentQuery:
         return DocumentQuery(
             text=self.query or "",
-            top_k=self.top_k if "top_k" in self.model_fields_set else usual_top_k(plan, self.top_k),
+            top_k=limit,
             offset=self.offset,
             search_type=resolve_search_type(self.search_type, default, self.fusion),
             fusion=self.fusion,
@@ -165,9 +151,27 @@ class DocumentSearchRequest(BaseModel):
             include_snippets=self.include_snippets,
             snippet_max_chars=self.snippet_max_chars,
             metadata_fields=None if self.metadata_fields is None else tuple(self.metadata_fields),
-            cursor=FIRST_PAGE if self.cursor == "" else self.cursor or "",
+            cursor=self.cursor or "",
             rerank=self.rerank,
         )
+
+
+_SEARCH_EXAMPLE: Any = {
+    "query": "who pays for a harbour",
+    "limit": 5,
+    "filters": {"must": [{"field": "year", "op": "gte", "value": 2020}]},
+    "metadata_fields": ["title"],
+}
+
+
+class DocumentSearchRequest(SearchOptions):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_SEARCH_EXAMPLE]})
+
+    limit: Count = Field(10, ge=1, le=MAX_TOP_K, description=f"Maximum number of documents returned. {LEFT_OUT}")
+
+    def as_query(self, default: SearchType, plan: Plan) -> DocumentQuery:
+        is_named = "limit" in self.model_fields_set
+        return self.with_limit(self.limit if is_named else usual_top_k(plan, self.limit), default)
 
 
 @dataclass(frozen=True)
@@ -196,7 +200,7 @@ SCORE_HELP = (
 
 
 class DocumentResult(BaseModel):
-    doc_id: str = Field(description="Id of the document.")
+    id: str = Field(description="Id of the document.")
     score: float = Field(description=SCORE_HELP)
     metadata: dict[str, Any] = Field(description="Metadata of the document, as far as requested and allowed.")
     snippet: str | None = Field(description="The part of the text that matched best; null if not requested.")
@@ -209,36 +213,39 @@ class DocumentResult(BaseModel):
 
     @classmethod
     def of(cls, hit: DocumentHit) -> Self:
-        snippet = hit.snippet
-        return cls.model_construct(
-            doc_id=hit.id,
-            score=hit.score,
-            metadata=dict(hit.metadata),
-            snippet=None if snippet is None else snippet.text,
-            snippet_start=None if snippet is None else snippet.start,
-            snippet_end=None if snippet is None else snippet.end,
-            highlights=[] if snippet is None else list(snippet.highlights),
-            chunk=hit.passage,
-        )
+        return cls.model_construct(id=hit.id, chunk=hit.passage, **fields_of_hit(hit))
 
 
-class DocumentSearchEnd(BaseModel):
-    """The answer without its hits; the last line of a stream."""
+def fields_of_hit(hit: DocumentHit) -> dict[str, Any]:
+    """Return the fields of a result that have the same names in the alias."""
+    snippet = hit.snippet
+    return {
+        "score": hit.score,
+        "metadata": dict(hit.metadata),
+        "snippet": None if snippet is None else snippet.text,
+        "snippet_start": None if snippet is None else snippet.start,
+        "snippet_end": None if snippet is None else snippet.end,
+        "highlights": [] if snippet is None else list(snippet.highlights),
+    }
 
-    query_id: str = Field(description="Id of the search, also in the log.", json_schema_extra={"format": "uuid"})
+
+class DocumentSearchMetadata(BaseModel):
+    """How a search was done, and how much it found."""
+
+    search_type: SearchType = Field(description="The retrieval that was used.")
+    fusion: Fusion | None = Field(
+        description="How dense and sparse retrieval were fused; null for a single retriever."
+    )
     took_ms: float = Field(description="Duration of the search in milliseconds.")
     total: int = Field(description="Number of documents that a request without a limit would return.")
     total_is: Exactness = Field(description="Whether `total` is exact, a lower bound or an estimate.")
     next_cursor: str | None = Field(
         description="`cursor` of the next page; null on the last page, and without paging by cursor."
     )
-    search_type: SearchType = Field(description="The retrieval that was used.")
-    fusion: Fusion | None = Field(
-        description="How dense and sparse retrieval were fused; null for a single retriever."
-    )
     degraded: list[str] = Field(description="Parts of the search that failed and were skipped.")
     reranked_by: str | None = Field(description="Name of the reranker; null: not reranked.")
     index_version: str | None = Field(description="Name of the index version that answered.")
+    weights_version: str | None = Field(description="Always null: documents have no ranking weights.")
     good_match: bool | None = Field(
         description="Whether any document fits the query, the same on every page; never true without results; "
         "false: results are guesses. Null without a query, and where it cannot be told: if `search_type` is "
@@ -246,35 +253,51 @@ class DocumentSearchEnd(BaseModel):
     )
 
     @classmethod
-    def of(cls, answered: Answered, **more: Any) -> Self:
+    def of(cls, answered: Answered) -> Self:
         answer = answered.answer
         return cls.model_construct(
-            query_id=answered.query_id,
+            search_type=answered.query.search_type,
+            fusion=answered.fusion,
             took_ms=answered.took_ms,
             total=answer.total.value,
             total_is=answer.total.exactness,
             next_cursor=answer.next_cursor or None,
-            search_type=answered.query.search_type,
-            fusion=answered.fusion,
             degraded=list(answer.degraded),
             reranked_by=answer.reranked_by or None,
             index_version=answer.index_version or None,
+            weights_version=None,
             good_match=answer.good_match,
-            **more,
         )
 
 
-class DocumentSearchResponse(DocumentSearchEnd):
-    hits: list[DocumentResult] = Field(description="The best documents, best first.")
+QueryId = Annotated[
+    str, Field(description="Id of the search, also in the log.", json_schema_extra={"format": "uuid"})
+]
+
+
+class DocumentSearchEnd(BaseModel):
+    """The last line or event of a stream."""
+
+    query_id: QueryId
+    metadata: DocumentSearchMetadata = Field(description="How the search was done.")
+
+    @classmethod
+    def of(cls, answered: Answered) -> Self:
+        return cls.model_construct(query_id=answered.query_id, metadata=DocumentSearchMetadata.of(answered))
+
+
+class DocumentSearchResponse(BaseModel):
+    query_id: QueryId
+    results: list[DocumentResult] = Field(description="The best documents, best first.")
+    metadata: DocumentSearchMetadata = Field(description="How the search was done.")
 
     @classmethod
     def whole(cls, answered: Answered) -> Self:
-        return cls.of(answered, hits=[DocumentResult.of(hit) for hit in answered.answer.hits])
-
-
-class SearchHealth(BaseModel):
-    status: Literal["ok", "degraded", "unready"] = Field(description="Whether documents can be searched.")
-    parts: dict[str, str] = Field({}, description="Parts that do not respond, and why; absent if all do.")
+        return cls.model_construct(
+            query_id=answered.query_id,
+            results=[DocumentResult.of(hit) for hit in answered.answer.hits],
+            metadata=DocumentSearchMetadata.of(answered),
+        )
 
 
 class PutCounts(BaseModel):

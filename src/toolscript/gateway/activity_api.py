@@ -13,8 +13,7 @@ from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.gateway.activity import ActivityFilter, ActivityLog, Outcome, record_shown
 from toolscript.gateway.api import count_in, parameter_of
 from toolscript.gateway.callers import CLIENT_HEADER, CLIENT_OF_TOKEN, HTTP, client_is
-from toolscript.gateway.json import ACTIVITY_PATH
-from toolscript.gateway.openapi import DEFAULT_PAGE, MAX_PAGE
+from toolscript.gateway.openapi import ACTIVITY_PATH, DEFAULT_PAGE, MAX_PAGE
 
 
 class NamedClient:

@@ -1,36 +1,41 @@
-"""The gateway's lists under `/api/v1`, in the words of the service's API, and the OpenAPI document.
+"""The gateway's routes under `/api/v1`, in the words of the service's API, and their description.
 
 Without FastAPI and Pydantic, because a gateway must start at once.
 """
 
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, TypeVar
 
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, OutcomeUnknown, ServerUnavailable
-from toolscript.core.items import Item, ItemKind, split_tool_id, tool_id
-from toolscript.core.mcp.arguments import one_of, wrong
+from toolscript.core.items import Item, ItemKind, JsonObject, split_tool_id, tool_id
+from toolscript.core.mcp.arguments import one_of, require_known, text, truth, wrong
 from toolscript.core.mcp_client.model import ServerState
+from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
+from toolscript.core.web.request_context import new_query_id
 from toolscript.gateway.approvals import HELD, held_message
-from toolscript.gateway.callers import CallTerms
-from toolscript.gateway.json import (
+from toolscript.gateway.callers import CallTerms, on_terms
+from toolscript.gateway.json import Json, answer_shown, call_shown, server_shown, tool_shown, without_words
+from toolscript.gateway.model import Gateway, LocalQuery
+from toolscript.gateway.openapi import (
+    ANY_KIND,
+    DEFAULT_PAGE,
+    MAX_PAGE,
     REVIEWS_PATH,
+    SEARCH_FIELDS,
     SERVERS_PATH,
     TOOLS_PATH,
-    Json,
-    server_shown,
-    tool_shown,
-    without_words,
+    openapi_document,
 )
-from toolscript.gateway.model import Gateway
-from toolscript.gateway.openapi import ANY_KIND, DEFAULT_PAGE, MAX_PAGE, openapi_document
 from toolscript.gateway.rules import Risk
 
 T = TypeVar("T")
@@ -41,13 +46,16 @@ HAS_CREDENTIAL = "toolscript.has_credential"
 KINDS = (*ItemKind, ANY_KIND)
 RISKS = tuple(Risk)
 MAX_NEAREST = 3
+# Their paths look like those of a tool, which always has `__` in its id.
+_ACTIONS = ("search", "call")
+_AS_OBJECT = "send a JSON object"
 _STATES = f"`GET {SERVERS_PATH}` shows the state of every server"
 
 
 class _Anything(Convertor[str]):
     """The rest of a path, with any characters; `path` stops at the end of a line."""
 
-    regex = r"(?s:.+)"
+    regex = r"(?s:.*)"
 
     def convert(self, value: str) -> str:
         return value
@@ -62,6 +70,10 @@ register_url_convertor("anything", _Anything())
 def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]:
     """Return the routes. `limit` and `threshold` are the defaults of a search."""
 
+    async def search_tools(request: Request) -> Response:
+        query_id, body = new_query_id(request), json_object(await request.body(), _AS_OBJECT)
+        return JSONResponse(await search_with(gateway, body, query_id, limit=limit, threshold=threshold))
+
     async def list_tools(request: Request) -> Response:
         """List items in order of server, name and kind."""
         kind, schemas = request.query_params.get("kind", ANY_KIND), _flag(request, "include_schemas")
@@ -73,32 +85,38 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
         item = await find_item(gateway, _id_in_path(request), kind)
         return JSONResponse(tool_shown(item, schemas=True))
 
+    async def call_tool(request: Request) -> Response:
+        body = json_object(await request.body(), _AS_OBJECT)
+        require_known("a call", body, ("id", "arguments", "confirm", "max_risk"), word="field")
+        arguments = body.get("arguments", {})
+        if not isinstance(arguments, dict):
+            raise wrong("arguments", "must be a JSON object")
+        tool = _tool_id(text(body, "id"), "id")
+        with on_terms(terms_of(request, tool, confirms=truth(body, "confirm"), given=body)):
+            return JSONResponse(call_shown(await _for_http(gateway.call(tool, arguments))))
+
     async def list_servers(request: Request) -> Response:
         servers = seen_by(request, await gateway.servers())
         return _page(request, servers, lambda server: server.name, server_shown)
-
-    async def restart_servers(request: Request) -> Response:
-        """End servers and start them again, without waiting for them."""
-        names = tuple(request.query_params.getlist("server"))
-        if "" in names:
-            raise wrong("server", "must not be empty")
-        states = await gateway.restart(names)
-        return JSONResponse({"results": [*map(server_shown, seen_by(request, states))]})
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(openapi_document(limit, threshold))
 
     return [
+        Route(f"{TOOLS_PATH}/search", search_tools, methods=["POST"]),
+        Route(f"{TOOLS_PATH}/call", call_tool, methods=["POST"]),
         Route(TOOLS_PATH, list_tools, methods=["GET"]),
         Route(f"{TOOLS_PATH}/{{tool_id:anything}}", get_tool, methods=["GET"]),
         Route(SERVERS_PATH, list_servers, methods=["GET"]),
-        Route(f"{SERVERS_PATH}/restart", restart_servers, methods=["POST"]),
         Route("/openapi.json", openapi, methods=["GET"]),
     ]
 
 
 def _id_in_path(request: Request) -> str:
-    return _tool_id(request.path_params["tool_id"], "tool_id")
+    value = request.path_params["tool_id"]
+    if value in _ACTIONS:
+        raise HTTPException(405, headers={"Allow": "POST"})
+    return _tool_id(value, "tool_id")
 
 
 def _tool_id(value: str, field: str) -> str:
@@ -108,6 +126,17 @@ def _tool_id(value: str, field: str) -> str:
     except InvalidRequest as error:
         error.details["field"] = field
         raise
+
+
+async def search_with(gateway: Gateway, body: JsonObject, query_id: str, *, limit: int, threshold: float) -> Json:
+    """Return the answer to the body of a search."""
+    began = time.perf_counter()
+    query = _query(body, limit, threshold)
+    explain, schemas = truth(body, "explain"), truth(body, "include_schemas")
+    shown = answer_shown(await gateway.search(query), explain=explain, schemas=schemas)
+    took_ms = round((time.perf_counter() - began) * 1000, 3)
+    about = {"kind": _kind_name(query.kind), "limit": query.limit, "took_ms": took_ms}
+    return {"query_id": query_id, **shown, "metadata": {**shown["metadata"], **about}}
 
 
 async def items_of_kind(gateway: Gateway, kind: str, servers: tuple[str, ...]) -> Sequence[Item]:
@@ -130,7 +159,7 @@ async def find_item(gateway: Gateway, full_name: str, kind_name: str) -> Item:
     nearest = [match[0] for match in process.extract(name, names, limit=MAX_NEAREST)]
     raise NotFound(
         f"there is no {kind} {name[:200]}",
-        hint=f"`GET {TOOLS_PATH}` lists what there is, `GET /search` finds it",
+        hint=f"`GET {TOOLS_PATH}` lists what there is, `POST {TOOLS_PATH}/search` finds it",
         details={"nearest": nearest},
     )
 
@@ -150,7 +179,7 @@ def held_over_http(message: str, details: Mapping[str, object]) -> Forbidden:
     return Forbidden(message, hint=f"`GET {REVIEWS_PATH}` shows how it differs; its user decides", details=details)
 
 
-async def for_http(request: Awaitable[T]) -> T:
+async def _for_http(request: Awaitable[T]) -> T:
     """Point to a route instead of a command where a server is down or a tool is held."""
     try:
         return await request
@@ -183,8 +212,41 @@ def position_of(item: Item) -> str:
     return "\0".join((item.server, item.name, item.kind, item.key))
 
 
+def _query(body: JsonObject, limit: int, threshold: float) -> LocalQuery:
+    require_known("a search", body, SEARCH_FIELDS, word="field")
+    query = text(body, "query")
+    if len(query) > MAX_QUERY:
+        raise wrong("query", f"is longer than {MAX_QUERY} characters")
+    return LocalQuery(
+        text=query,
+        limit=_whole(body, "limit", limit),
+        threshold=_number(body, "threshold", threshold),
+        kind=_kind(one_of(body, "kind", KINDS)),
+        search_type=SearchType(one_of(body, "search_type", [*SearchType])) if "search_type" in body else None,
+    )
+
+
 def _kind(name: str) -> ItemKind | None:
     return None if name == ANY_KIND else ItemKind(name)
+
+
+def _kind_name(kind: ItemKind | None) -> str:
+    return ANY_KIND if kind is None else kind.value
+
+
+def _whole(body: JsonObject, name: str, default: int) -> int:
+    """Return a whole number, written as 5 or 5.0; LocalQuery checks its range."""
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise wrong(name, "must be a whole number")
+    return int(value)
+
+
+def _number(body: JsonObject, name: str, default: float) -> float:
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong(name, "must be a number")
+    return value
 
 
 def parameter_of(request: Request, name: str, default: str, allowed: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolscript.core.errors import NotFound, SetupError
-from toolscript.core.settings.environment import environment
 from toolscript.gateway.autostart_files import (
     LABEL,
     MARK,
@@ -24,7 +23,7 @@ from toolscript.gateway.autostart_files import (
 from toolscript.gateway.config.write import write_file
 from toolscript.gateway.discovery import running_here
 from toolscript.gateway.program import program_command, search_path
-from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 
 STEP = "autostart"
 RUN_SECONDS = 30.0

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolscript.core.errors import ToolscriptError, Unavailable
-from toolscript.gateway.bridge_http import MAX_BODY_BYTES, Address, Exchange, Lost, NotSent
+from toolscript.gateway.bridge_http import Address, Exchange, Lost, NotSent
 from toolscript.gateway.bridge_place import HINT, BridgeSettings, Finder, Place
 from toolscript.gateway.first_answers import FIRST, PIPE_HEADER, FirstAnswers
 
@@ -52,9 +52,6 @@ LAST_SECONDS = 1.0
 # How many gateways one request is sent to, where each ends before it answers.
 MAX_GATEWAYS = 4
 READ_BYTES = 64 * 1024
-TOO_LONG = (
-    f"a message may have at most {MAX_BODY_BYTES // 2**20} MiB, and this one was not sent: it has {{:.1f}} MiB"
-)
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
 
 
@@ -202,9 +199,7 @@ class Bridge:
 
     def _serve(self, call: Call) -> None:
         try:
-            if len(call.line) > MAX_BODY_BYTES:
-                self._fail(call, TOO_LONG.format(len(call.line) / 2**20))
-            elif call.method == INITIALIZE:
+            if call.method == INITIALIZE:
                 self._initialize(call)
             elif call.method == LISTEN:
                 self._listen(call)
@@ -390,17 +385,12 @@ class Bridge:
         if asked is None:
             return
         session, own_id, call = asked
-        answer = {**message, "id": own_id}
-        if (size := len(json.dumps(answer))) > MAX_BODY_BYTES:
-            error = {"code": INTERNAL_ERROR, "message": TOO_LONG.format(size / 2**20)}
-            answer = {"jsonrpc": "2.0", "id": own_id, "error": error}
-        with suppress(NotSent, Lost):
-            if self._post(session.place, session, answer)[0].status < 400:
-                return
-        # Whoever asked is gone, or accepts nothing more because another gateway has taken its place. The call
-        # would wait for the answer: now it ends, and its client is told that its outcome is unknown.
-        if call is not None and call.exchange is not None:
-            call.exchange.close()
+        try:
+            self._post(session.place, session, {**message, "id": own_id})
+        except (NotSent, Lost):
+            # Whoever asked is gone, and the call with it.
+            if call is not None and call.exchange is not None:
+                call.exchange.close()
 
     def _notify(self, message: Message) -> None:
         session = self._session
@@ -487,32 +477,20 @@ class Bridge:
     def _begin(self, session: Session) -> None:
         session.is_begun = True
         self._post(session.place, session, {"jsonrpc": "2.0", "method": "notifications/initialized"})
-        self._in_thread(self._resume, session, self._had_session)
-        self._had_session = True
-
-    def _resume(self, session: Session, is_another: bool) -> None:
-        """Repeat what the client has asked for, and follow the session. Requests need not wait for that."""
-        try:
-            if self._level:
-                self._repeat(session, "logging/setLevel", self._level)
-            for uri in [*self._uris]:
-                # The client may have left it meanwhile.
-                if uri in self._uris:
-                    self._repeat(session, "resources/subscribe", {"uri": uri})
-        except (NotSent, Lost):
-            self._lose(session.place, session)
+        for method, params in (
+            *([("logging/setLevel", self._level)] if self._level else ()),
+            *(("resources/subscribe", {"uri": uri}) for uri in [*self._uris]),
+        ):
+            request = {"jsonrpc": "2.0", "id": self._number(), "method": method, "params": params}
+            self._post(session.place, session, request)
         self._in_thread(self._follow, session)
-        if is_another:
+        if self._had_session:
             # What changed meanwhile nobody told.
             for method in CHANGES.values():
                 self._send({"jsonrpc": "2.0", "method": method})
             for uri in [*self._uris]:
                 self._send({"jsonrpc": "2.0", "method": UPDATED, "params": {"uri": uri}})
-
-    def _repeat(self, session: Session, method: str, params: Message) -> None:
-        self._post(
-            session.place, session, {"jsonrpc": "2.0", "id": self._number(), "method": method, "params": params}
-        )
+        self._had_session = True
 
     def _begin_again(self) -> None:
         try:

@@ -13,8 +13,6 @@ CONNECT_SECONDS = 5.0
 # A gateway sends something every 15 s, in every answer that takes longer.
 SILENT_SECONDS = 60.0
 MAX_HEADERS = 100
-# What a gateway takes: of a larger body it reads nothing, and whether it was sent could not be told.
-MAX_BODY_BYTES = 8 * 1024 * 1024
 BLOCK_BYTES = 64 * 1024
 EVENTS = "text/event-stream"
 

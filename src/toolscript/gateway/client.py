@@ -19,15 +19,11 @@ from toolscript.core.text import readable
 from toolscript.gateway.approvals import Decision, Review, review_from_json
 from toolscript.gateway.callers import CLIENT_HEADER, current_client, current_terms
 from toolscript.gateway.json import (
-    MAX_DECIDED,
-    REVIEWS_PATH,
-    SERVERS_PATH,
-    TOOLS_PATH,
     answer_from_json,
     call_from_json,
     health_from_json,
     item_of_json,
-    server_of_json,
+    states_from_json,
 )
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
@@ -39,7 +35,7 @@ CONNECT_SECONDS = 5.0
 HANDOVER_PATH, ALIVE_PATH = "/handover", "/livez"
 # A gateway that ends has ended after this.
 ENDING_SECONDS = 0.1
-PAGE = 200
+PAGE = 1_000
 MAX_PAGES = 1_000
 # How many gateways one request is sent to, where each ends before it answers.
 MAX_GATEWAYS = 3
@@ -112,29 +108,41 @@ class GatewayClient:
         kind = {"kind": query.kind.value if query.kind else "any"}
         more = {"explain": "true", "schemas": "true"}
         search_type = query.search_type or self._search_type
-        more |= {"search_type": search_type.value} if search_type else {}
-        rarely = {
-            "server": list(query.servers) or None,
-            "why_not": query.about or None,
-            "log": None if query.is_logged else False,
-        }
-        path = f"/search{query_of({**parameters, **kind, **more, **rarely})}"
+        type_parameter = {"search_type": search_type.value} if search_type else {}
+        path = f"/search{query_of({**parameters, **kind, **more, **type_parameter})}"
         answer = await self._read(answer_from_json, "GET", path)
         note = self._note()
         return replace(answer, hint="; ".join(filter(None, (answer.hint, note)))) if note else answer
 
+    async def search_shown(self, body: JsonObject) -> dict[str, Any]:
+        """Search with the body, and return the answer, of the route under `/api/v1`."""
+        from toolscript.gateway.openapi import TOOLS_PATH
+
+        note = self._note()
+        search_type = {"search_type": self._search_type.value} if self._search_type else {}
+        sent = json.dumps({**search_type, **body}).encode()
+        request = Request("POST", f"{TOOLS_PATH}/search", sent, timeout=self._seconds)
+        answer: dict[str, Any] = await self._ask(json.loads, request)
+        if note:
+            about = answer["metadata"]
+            about["hint"] = "; ".join(filter(None, (about.get("hint"), note)))
+        return answer
+
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
-        query = {"server": [*map(readable, wanted)] or None, "include_schemas": True}
-        return await self._entries(TOOLS_PATH, query, item_of_json)
+        items: list[Item] = []
+        for _ in range(MAX_PAGES):
+            parameters = {"filter": _filter(wanted), "schemas": "true", "offset": len(items), "limit": PAGE}
+            page, total = await self._read(_page, "GET", f"/tools{query_of(parameters)}")
+            items += page
+            if not page or len(items) >= total:
+                break
+        return items
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         path = f"/runtime/tools.ts{query_of({'filter': _filter(wanted), 'compact': compact})}"
         return await self._ask(bytes.decode, Request("GET", path, timeout=self._seconds))
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        if not tool:
-            # It would be the path of nothing.
-            split_tool_id(tool)
         terms = current_terms()
         # A confirmation is of one tool. The gateway is asked about another one as if there were none.
         confirms = bool(terms.confirmed) and terms.confirmed in (tool, tool_id(*split_tool_id(tool)))
@@ -144,25 +152,22 @@ class GatewayClient:
         return await self._ask(_called, request)
 
     async def reviews(self) -> Sequence[Review]:
-        return await self._entries(REVIEWS_PATH, {}, review_from_json)
+        from toolscript.gateway.openapi import MAX_PAGE, REVIEWS_PATH
 
-    async def _entries(self, path: str, query: Mapping[str, object], read: Callable[[Any], T]) -> list[T]:
-        """Return the entries of a list under `/api/v1`, over all of its pages."""
-
-        def page(data: Any) -> tuple[list[T], str]:
-            return [*map(read, data["results"])], data["next_cursor"] or ""
-
-        entries: list[T] = []
+        reviews: list[Review] = []
         cursor = ""
         for _ in range(MAX_PAGES):
-            asked = f"{path}{query_of({**query, 'limit': PAGE, 'cursor': cursor})}"
-            following, cursor = await self._read(page, "GET", asked)
-            entries += following
+            path = f"{REVIEWS_PATH}{query_of({'limit': MAX_PAGE, 'cursor': cursor})}"
+            page = await self._read(lambda data: data, "GET", path)
+            reviews += map(review_from_json, page["results"])
+            cursor = page["next_cursor"]
             if not cursor:
                 break
-        return entries
+        return reviews
 
     async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
+        from toolscript.gateway.openapi import MAX_DECIDED, REVIEWS_PATH
+
         decided: list[Review] = []
         for begin in range(0, len(digests), MAX_DECIDED):
             body = json.dumps({"digests": [*digests[begin : begin + MAX_DECIDED]]}).encode()
@@ -173,12 +178,7 @@ class GatewayClient:
         return decided
 
     async def servers(self) -> Sequence[ServerState]:
-        return await self._entries(SERVERS_PATH, {}, server_of_json)
-
-    async def restart(self, servers: tuple[str, ...] = ()) -> Sequence[ServerState]:
-        path = f"{SERVERS_PATH}/restart{query_of({'server': [*servers] or None})}"
-        request = Request("POST", path, timeout=self._seconds)
-        return await self._ask(lambda data: [*map(server_of_json, json.loads(data)["results"])], request)
+        return await self._read(lambda data: states_from_json(data["servers"]), "GET", "/servers")
 
     async def health(self) -> GatewayHealth:
         return await self._read(health_from_json, "GET", "/health")
@@ -283,3 +283,7 @@ def _unknown_outcome(error: Unavailable) -> OutcomeUnknown:
 
 def _filter(wanted: Sequence[str]) -> str:
     return readable(",".join(wanted))
+
+
+def _page(data: Mapping[str, Any]) -> tuple[list[Item], int]:
+    return [item_of_json(entry) for entry in data["tools"]], int(data["total"])

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toolscript.core.errors import InvalidRequest, NotFound
-from toolscript.core.settings.environment import environment
 from toolscript.gateway.client_tokens import ClientTokens
 from toolscript.gateway.config import importing
 from toolscript.gateway.config.clients import (
@@ -32,7 +31,7 @@ from toolscript.gateway.config.read import FILE_NAME
 from toolscript.gateway.daemon import find
 from toolscript.gateway.program import program_command
 from toolscript.gateway.record import RUN
-from toolscript.gateway.settings import load_gateway_settings
+from toolscript.gateway.settings import environment, load_gateway_settings
 
 
 def plan_import(

@@ -31,8 +31,9 @@ _FILE = "clients.json"
 
 # What a client's token reaches, by the first parts of a path: to find, list and call. A route that is not here
 # needs the person's own credential.
-_ROOTS = ("/search", "/tools", "/health", "/livez", "/runtime", "/mcp", "/openapi.json")
-_RESOURCES = ("tools", "servers", "reviews")
+_ROOTS = ("/search", "/tools", "/servers", "/health", "/livez", "/runtime", "/mcp", "/openapi.json")
+_RESOURCES = ("tools", "servers")
+_READ = ("reviews",)
 
 
 def is_for_clients(method: str, path: str) -> bool:
@@ -40,7 +41,7 @@ def is_for_clients(method: str, path: str) -> bool:
     parts = path.split("/")[1:]
     if parts[:2] == ["api", "v1"]:
         resource = parts[2] if len(parts) > 2 else ""
-        return resource in _RESOURCES and method in ("GET", "HEAD")
+        return resource in _RESOURCES or (resource in _READ and len(parts) == 3 and method in ("GET", "HEAD"))
     return f"/{parts[0]}" in _ROOTS
 
 

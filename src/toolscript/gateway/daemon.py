@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from toolscript.core.errors import NotFound, SetupError, Unavailable
-from toolscript.core.settings.environment import environment
 from toolscript.gateway.discovery import running_file, running_here
 from toolscript.gateway.joining import connect, join, why_unusable
 from toolscript.gateway.launch import start_in_background
 from toolscript.gateway.model import GatewayHealth
 from toolscript.gateway.record import RunningGateway, is_replaced, listens
-from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 
 # How long a gateway may take to stop. One that takes longer is killed; its servers end with it.
 STOP_SECONDS = 15.0

@@ -11,8 +11,7 @@ from toolscript.core.embedding.download_failures import Refusals
 from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, SetupError
-from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport, in_one_line
-from toolscript.core.settings.environment import environment
+from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
 from toolscript.core.values import OnProgress
 from toolscript.gateway.approvals import Review, Status, difference_of, is_recent
 from toolscript.gateway.config.curation import curation_of
@@ -23,12 +22,11 @@ from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.config.secrets import places_of_secrets
 from toolscript.gateway.config.variables import is_secret_name
 from toolscript.gateway.discovery import place_of, running_here, with_secrets
-from toolscript.gateway.history import activity_file
+from toolscript.gateway.history import History, activity_file
 from toolscript.gateway.joining import find_running
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
 from toolscript.gateway.runtime import load_embedder, open_alone
-from toolscript.gateway.settings import NO_ACTIVITY, NO_MODEL, GatewaySettings, load_gateway_settings
-from toolscript.gateway.store.activity_file import ActivityFile
+from toolscript.gateway.settings import NO_ACTIVITY, NO_MODEL, GatewaySettings, environment, load_gateway_settings
 
 # Of a difference; `toolscript review show` has the rest.
 MAX_LINES = 6
@@ -137,7 +135,7 @@ def _activity(settings: GatewaySettings) -> Iterator[Finding]:
     if settings.gateway_activity == NO_ACTIVITY:
         yield Finding("ACTIVITY", True, "off: searches and calls are not logged (TOOLSCRIPT_GATEWAY_ACTIVITY)")
         return
-    log = ActivityFile(activity_file(settings))
+    log = History(activity_file(settings))
     try:
         log.check()
         state = log.state()
@@ -210,14 +208,12 @@ def _server(state: ServerState) -> Finding:
         return Finding("SERVER", True, f"{state.name}: {state.tools} tools, {how}")
     if state.status is ServerStatus.SIGN_IN_NEEDED:
         return Finding("SIGN_IN", False, f"{state.name}: {state.status}", state.error)
-    return Finding("SERVER", False, f"{state.name}: {state.status}, {in_one_line(state.error)}", _fix(state))
+    return Finding("SERVER", False, f"{state.name}: {state.status}, {state.error}", _fix(state))
 
 
 def _fix(state: ServerState) -> str:
     if "command not found" in state.error:
         return "install it, or write its whole path: it is not on the PATH that servers get"
-    if "may still be downloading it" in state.error:
-        return f"wait a minute, then `toolscript restart {state.name}`"
     if state.transport is Transport.STDIO:
         return "run its command by hand to see its output; a variable it needs may be missing (envPassthrough)"
     if "401" in state.error:

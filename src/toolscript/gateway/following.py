@@ -7,9 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from toolscript.core.errors import ConfigInvalid
-from toolscript.core.mcp.answers import one_line
 from toolscript.core.mcp_client.model import Offer
-from toolscript.core.settings.environment import environment
 from toolscript.core.values import silent
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.watch import config_changes
@@ -27,13 +25,10 @@ from toolscript.gateway.runtime import (
     read_curation,
 )
 from toolscript.gateway.secret_store import NO_KEYRING, names_file
-from toolscript.gateway.settings import GatewaySettings
+from toolscript.gateway.settings import GatewaySettings, environment
 from toolscript.gateway.store.offers import OfferFile
 
 MODEL_FIRST_SECONDS = 2.0
-# How the hint of a search and the status begin where a config file cannot be used.
-CONFIG_FAULT = "the config file cannot be used, and the servers are those of before"
-MAX_FAULT = 200
 # Searched until its servers have been listed again.
 SEARCHED_SECONDS = 30 * 24 * 3600.0
 # A gateway that starts with the session may be there before its user unlocks the keyring.
@@ -120,9 +115,7 @@ async def _follow(
         except (ConfigInvalid, OSError) as error:
             # OSError: the gateway's working folder was removed.
             logger.error("the config file cannot be used; the servers stay as they were: %s", error)
-            resources.gateway.config_fault = f"{CONFIG_FAULT}: {one_line(str(error), MAX_FAULT).replace(';', ',')}"
         else:
-            resources.gateway.config_fault = ""
             logger.warning("the config file, trust, approvals or secrets changed and were read again")
 
 

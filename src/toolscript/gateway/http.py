@@ -31,14 +31,15 @@ from toolscript.core.web.hosts import is_loopback_host, is_loopback_origin
 from toolscript.core.web.request_context import RequestContext, SecurityHeaders, code_of_status, has_kinds
 from toolscript.gateway.activity import ActivityLog, NoActivity
 from toolscript.gateway.activity_api import NamedClient, activity_routes
-from toolscript.gateway.api import HAS_CREDENTIAL, api_routes, for_http, json_object, seen_by, terms_of
-from toolscript.gateway.bridge_http import MAX_BODY_BYTES
-from toolscript.gateway.callers import CLIENT_HEADER, CLIENT_OF_TOKEN, on_terms
+from toolscript.gateway.api import HAS_CREDENTIAL, api_routes, json_object, seen_by, terms_of
+from toolscript.gateway.callers import CLIENT_OF_TOKEN, on_terms
 from toolscript.gateway.client_tokens import is_for_clients
 from toolscript.gateway.json import (
     answer_to_json,
     call_to_json,
     health_to_json,
+    item_to_json,
+    states_to_json,
 )
 from toolscript.gateway.model import Gateway, LocalQuery
 from toolscript.gateway.review_api import review_routes
@@ -57,6 +58,7 @@ _HOW_TO_AUTHENTICATE = (
 # No request is answered before its guard: nothing else is done on these threads.
 _GUARDS = DaemonThreads("guard", 2)
 MAX_TOOLS = 1_000
+MAX_BYTES = 8 * 1024 * 1024
 
 
 class Guard:
@@ -159,11 +161,6 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
             threshold=_number(request, "threshold", threshold),
             kind=_kind(request),
             search_type=_search_type(request),
-            servers=tuple(request.query_params.getlist("server")),
-            about=request.query_params.get("why_not", ""),
-            # What a client of the person's finds is in the log, whatever it asks for.
-            is_logged=request.query_params.get("log", "").lower() not in ("0", "false", "no")
-            or bool(request.scope.get(CLIENT_OF_TOKEN)),
         )
         explain, schemas = _flag(request, "explain"), _flag(request, "schemas")
         return JSONResponse(answer_to_json(await gateway.search(query), explain=explain, schemas=schemas))
@@ -175,6 +172,16 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
     async def alive(_: Request) -> Response:
         return JSONResponse({"status": "alive"})
 
+    async def servers(request: Request) -> Response:
+        return JSONResponse({"servers": states_to_json(seen_by(request, await gateway.servers()))})
+
+    async def tools(request: Request) -> Response:
+        """List the searchable items, one page at a time."""
+        items = await gateway.items(_filter(request))
+        offset, maximum = _whole(request, "offset", 0), min(MAX_TOOLS, _whole(request, "limit", MAX_TOOLS))
+        page = [item_to_json(item, schemas=_flag(request, "schemas")) for item in items[offset : offset + maximum]]
+        return JSONResponse({"tools": page, "total": len(items), "offset": offset})
+
     async def types(request: Request) -> Response:
         module = await gateway.typescript(_filter(request), compact=_flag(request, "compact"))
         return PlainTextResponse(module, media_type="application/typescript; charset=utf-8")
@@ -183,15 +190,14 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         arguments = json_object(await request.body(), "send the arguments as a JSON object")
         tool = request.path_params["tool"]
         with on_terms(terms_of(request, tool, confirms=_flag(request, "confirm"), given=request.query_params)):
-            called = gateway.call(tool, arguments)
-            # The commands ask here, too, and show hints for the command line.
-            is_ours = CLIENT_HEADER in request.headers
-            return JSONResponse(call_to_json(await (called if is_ours else for_http(called))))
+            return JSONResponse(call_to_json(await gateway.call(tool, arguments)))
 
     return [
         Route("/search", search),
         Route("/health", health),
         Route("/livez", alive),
+        Route("/servers", servers),
+        Route("/tools", tools),
         Route("/runtime/tools.ts", types),
         Route("/tools/{tool:anything}", call, methods=["POST"]),
     ]
@@ -278,7 +284,7 @@ def create_gateway_app(
         ],
         middleware=[
             Middleware(SecurityHeaders),
-            Middleware(RequestContext, max_bytes=MAX_BODY_BYTES),
+            Middleware(RequestContext, max_bytes=MAX_BYTES),
             Middleware(Guard, token=token, is_same_person=is_same_person, client_of=client_of),
             Middleware(NamedClient),
             *more_middleware,

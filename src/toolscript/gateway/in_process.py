@@ -1,24 +1,24 @@
 """The gateway as a library: `Gateway.open()` joins the running one or opens one here, with the API's answers."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from toolscript.client.answers.tools import GatewayCallResult, GatewaySearchAnswer, Server, Tool
-from toolscript.client.resource import values_of
+from toolscript.client.answers.tools import CallResult, Server, Tool, ToolSearchAnswer
+from toolscript.client.resource import given, values_of
 from toolscript.client.resources.tools import Kind, Risk, SearchType
 from toolscript.core.items import ItemKind
-from toolscript.core.retrieval.query import SearchType as Retrievers
 from toolscript.core.values import silent
-from toolscript.gateway.api import find_item, items_of_kind, position_of
+from toolscript.gateway.api import find_item, items_of_kind, position_of, search_with
 from toolscript.gateway.callers import CallTerms, on_terms
+from toolscript.gateway.client import GatewayClient
 from toolscript.gateway.following import open_following
 from toolscript.gateway.joining import LOOK_SECONDS, join, until_listed
-from toolscript.gateway.json import answer_to_json, call_to_json, server_shown, tool_shown
+from toolscript.gateway.json import call_shown, server_shown, tool_shown
 from toolscript.gateway.model import Gateway as GatewayPort
-from toolscript.gateway.model import LocalQuery
 from toolscript.gateway.openapi import ANY_KIND
 from toolscript.gateway.runtime import PATIENCE_SECONDS
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
@@ -27,7 +27,7 @@ from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 class Gateway:
     """Finds and calls the tools of your MCP servers. `Gateway.open()` makes one.
 
-    Its answers are those of `client.gateway`, and of `client.tools.list` and `get`, of an `AsyncClient`.
+    Its methods and answers are those of `client.tools` of an `AsyncClient`.
     """
 
     def __init__(self, gateway: GatewayPort, settings: GatewaySettings) -> None:
@@ -50,7 +50,7 @@ class Gateway:
         running gateway does not have.
         It reads the config files that the commands read, `~/.toolscript.json` and the project's, or `config`
         alone, and their changes. What they exclude and what you do not trust stays out: an answer's
-        `hint` names it, with the command that decides about trust. `data_dir` holds models and caches;
+        `metadata.hint` names it, with the command that decides about trust. `data_dir` holds models and caches;
         `model` is an embedding model, by name or folder.
         """
         paths = {"config": config, "data_dir": data_dir}
@@ -73,30 +73,32 @@ class Gateway:
         kind: Kind | Literal["any"] | None = None,
         threshold: float | None = None,
         search_type: SearchType | None = None,
-        server: str | Sequence[str] | None = None,
-        why_not: str = "",
-        log: bool = True,
-        explain: bool = False,
-        schemas: bool = False,
-    ) -> GatewaySearchAnswer:
-        """Search tools by a request in plain words. What is None is left to the settings.
-
-        `server` limits the search to one or several; `why_not` names a tool, and the answer says why it is not
-        among the results. With `log` false, the search is not in the activity log.
-        """
-        usual = self._settings
-        asked = LocalQuery(
-            query,
-            usual.search_limit if limit is None else limit,
-            usual.search_threshold if threshold is None else threshold,
-            ItemKind.TOOL if kind is None else None if kind == ANY_KIND else ItemKind(kind),
-            None if search_type is None else Retrievers(search_type),
-            servers=tuple(values_of(server) or ()),
-            about=why_not,
-            is_logged=log,
+        include_schemas: bool | None = None,
+        explain: bool | None = None,
+    ) -> ToolSearchAnswer:
+        """Search tools by a request in plain words. What is None is left to the settings."""
+        body = given(
+            {
+                "query": query,
+                "limit": limit,
+                "kind": kind,
+                "threshold": threshold,
+                "search_type": search_type,
+                "include_schemas": include_schemas,
+                "explain": explain,
+            }
         )
-        answer = await self._gateway.search(asked)
-        return GatewaySearchAnswer.from_json(answer_to_json(answer, explain=explain, schemas=schemas))
+        if isinstance(self._gateway, GatewayClient):
+            return ToolSearchAnswer.from_json(await self._gateway.search_shown(body))
+        usual = self._settings
+        found = await search_with(
+            self._gateway,
+            body,
+            str(uuid.uuid4()),
+            limit=usual.search_limit,
+            threshold=usual.search_threshold,
+        )
+        return ToolSearchAnswer.from_json(found)
 
     async def tools(
         self,
@@ -121,15 +123,14 @@ class Gateway:
         *,
         confirm: bool = False,
         max_risk: Risk | None = None,
-    ) -> GatewayCallResult:
-        """Call a tool. One that fails sets `isError`; one that cannot be called raises.
+    ) -> CallResult:
+        """Call a tool. One that fails sets `is_error`; one that cannot be called raises.
 
         `confirm` says that a person confirms the call, where a rule asks for it; a tool above `max_risk` is not
         called. Both, and what a rule denies, raise `Forbidden`.
         """
         with on_terms(CallTerms(tool_id if confirm else "", max_risk or "")):
-            result = await self._gateway.call(tool_id, dict(arguments or {}))
-        return GatewayCallResult.from_json(call_to_json(result))
+            return CallResult.from_json(call_shown(await self._gateway.call(tool_id, dict(arguments or {}))))
 
     async def types(self, names: Sequence[str] = (), *, compact: bool = False) -> str:
         """Return a TypeScript module for these servers and `server__tool`s, else for all tools."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -132,19 +132,8 @@ class LocalIndex:
     def listed_tools(self) -> ListedTools:
         return ListedTools(self.items)
 
-    def rows(self, kind: ItemKind | None, servers: Collection[str] = ()) -> Rows:
-        """Return the items of this kind, of these servers where any are named."""
-        rows = self._rows_of_kind[kind]
-        if not servers:
-            return rows
-        return np.intersect1d(rows, [row for server in servers for row in self._rows_of_server.get(server, ())])
-
-    @cached_property
-    def _rows_of_server(self) -> Mapping[str, list[int]]:
-        of_server: dict[str, list[int]] = {}
-        for row, item in enumerate(self.items):
-            of_server.setdefault(item.server, []).append(row)
-        return of_server
+    def rows(self, kind: ItemKind | None) -> Rows:
+        return self._rows_of_kind[kind]
 
     @cached_property
     def _rows_of_kind(self) -> Mapping[ItemKind | None, Rows]:

@@ -293,7 +293,7 @@ class Indexing:
             states = self._servers.states()
             settled = sum(state.status is not ServerStatus.STARTING for state in states)
             if states:
-                self._on_progress(Progress("starting servers", settled, len(states), is_steady=False))
+                self._on_progress(Progress("starting servers", settled, len(states)))
             self._mark_due()
 
     async def _load_model(self) -> None:

@@ -10,15 +10,15 @@ from dataclasses import replace
 from toolscript.core.errors import SetupError
 from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.retrieval.query import SearchType
-from toolscript.core.settings.environment import environment
 from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.client import GatewayClient, Place
 from toolscript.gateway.discovery import CHOICES, place_of, running_here
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.record import API, RUN, RunningGateway, is_replaced, listens, token_at
-from toolscript.gateway.settings import FLAG, GatewaySettings, usual_data_dir
+from toolscript.gateway.settings import FLAG, GatewaySettings, environment, usual_data_dir
 from toolscript.gateway.workspace import Survey
 
+REFRESHES = "--refresh queries the servers again, for this command alone"
 # How long a client waits for further servers once one has answered. They start a few at a time.
 PATIENCE_SECONDS = 10.0
 END_SECONDS, LOOK_SECONDS = 20.0, 0.02
@@ -38,14 +38,15 @@ class Joined:
 def join(
     settings: GatewaySettings,
     *,
+    refresh: bool = False,
     blocks: bool = False,
     starts: bool = True,
     on_start: Callable[[str], None] = lambda _: None,
 ) -> Joined | None:
     """Join the gateway at the configured address, else that of this data folder; start it if none runs.
 
-    None: work alone. `blocks`: requests of the client block their thread. Whatever keeps a running gateway from
-    use is logged.
+    None: work alone. `refresh`: the command queries the servers itself. `blocks`: requests of the client block
+    their thread. Whatever keeps a running gateway from use is logged.
     """
     if settings.gateway_url:
         # A shell has the token of a client, from `gateway env`; a command of the person has their own.
@@ -56,7 +57,7 @@ def join(
         return None
     may_start = starts and settings.gateway_on_demand
     running = running_here(settings)
-    is_new = running is None and may_start
+    is_new = running is None and may_start and not refresh
     if is_new:
         running = _launched(settings, on_start=on_start)
     elif running is None:
@@ -66,7 +67,7 @@ def join(
         running = replaced or running
     if running is None:
         return None
-    if why := why_unusable(running, settings):
+    if why := REFRESHES if refresh else why_unusable(running, settings):
         logger.warning("the gateway at %s is not used: %s", running.url, why)
         return None
     return Joined(connect(settings, running, blocks=blocks, may_start=may_start), is_new=is_new)
@@ -87,7 +88,7 @@ async def until_listed(client: Gateway, on_progress: OnProgress, pause: Callable
     while True:
         states = await client.servers()
         waiting = [state for state in states if state.status is ServerStatus.STARTING]
-        on_progress(Progress("starting servers", len(states) - len(waiting), len(states), is_steady=False))
+        on_progress(Progress("starting servers", len(states) - len(waiting), len(states)))
         if len(states) - len(waiting) > answered:
             ends_at, answered = time.monotonic() + PATIENCE_SECONDS, len(states) - len(waiting)
         if not waiting or time.monotonic() > ends_at:

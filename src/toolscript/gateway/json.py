@@ -1,6 +1,6 @@
 """JSON conversion of the gateway's values, for HTTP and `--json`; MCP returns a part of it.
 
-Searches and calls have the field names of their source document, lists under `/api/v1` those of the service.
+What ends in `_shown` is the JSON of `/api/v1`, in the words of the service; the rest has its own field names.
 Plain schemas and not Pydantic's, because a command that calls a running gateway must start at once.
 """
 
@@ -10,7 +10,6 @@ from dataclasses import fields as dataclass_fields
 from functools import partial
 from typing import Any
 
-from toolscript.client.resource import PREFIX
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of, object_of
@@ -21,26 +20,14 @@ from toolscript.core.mcp_client.model import (
     Transport,
     without_server_output,
 )
-from toolscript.core.retrieval.query import SearchType
 from toolscript.core.signatures import signature
-from toolscript.gateway.model import (
-    Absence,
-    AbsenceReason,
-    GatewayHealth,
-    LocalAnswer,
-    LocalHit,
-    LocalStep,
-    ScoreParts,
-    WordMatch,
-)
+from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalStep, ScoreParts, WordMatch
 from toolscript.gateway.rules import Basis, Risk, ToolRisk
 
 Json = dict[str, Any]
 
-TOOLS_PATH, SERVERS_PATH = f"{PREFIX}/tools", f"{PREFIX}/servers"
-ACTIVITY_PATH, REVIEWS_PATH = f"{PREFIX}/activity", f"{PREFIX}/reviews"
-# So many digests one decision names.
-MAX_DECIDED = 1_000
+# The part of a search as the service names it (`Part`, whose module would import asyncio into every command).
+EMBEDDING = "embedding"
 
 _OBJECT_OR_NULL: JsonObject = {"type": ["object", "null"]}
 _NAMED: dict[str, JsonObject] = {"toolId": STRING, "serverName": STRING, "toolName": STRING, "description": STRING}
@@ -73,18 +60,6 @@ STEP = object_of(
     {"query": STRING, "good_match": BOOLEAN, "results": list_of(HIT), "near_misses": list_of(HIT)},
     *("query", "good_match", "results"),
 )
-ABSENCE = object_of(
-    {
-        "about": STRING,
-        "reason": {"type": "string", "enum": [*AbsenceReason]},
-        "message": STRING,
-        "toolId": STRING,
-        "confidence": NUMBER,
-        "parts": ANY_OBJECT,
-        "nearest": list_of(STRING),
-    },
-    *("about", "reason", "message"),
-)
 ANSWER = object_of(
     {
         "query": STRING,
@@ -100,11 +75,6 @@ ANSWER = object_of(
         "rules": list_of(STRING),
         "near_misses": list_of(HIT),
         "steps": list_of(STEP),
-        "why_not": ABSENCE,
-        "search_type": STRING,
-        "index_version": STRING,
-        "weights_version": STRING,
-        "took_ms": NUMBER,
     },
     *("query", "results", "totalResults", "threshold", "semantic", "good_match"),
 )
@@ -123,6 +93,31 @@ def tool_shown(item: Item, *, schemas: bool) -> Json:
     }
 
 
+def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
+    """Return `results`, `steps` and `metadata`. The route adds `query_id` and what it alone knows."""
+    used = answer.search_type_used
+    return {
+        "results": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in answer.hits],
+        "steps": _steps(answer, lambda hit: _hit_shown(hit, explain=explain, schemas=schemas)),
+        "metadata": {
+            "query": answer.query,
+            "search_type": used.value,
+            "threshold": answer.threshold,
+            "degraded": [] if used is answer.search_type else [EMBEDDING],
+            "model": answer.model,
+            "index_version": answer.index_version,
+            "weights_version": answer.weights_version,
+            "candidate_count": answer.total,
+            "good_match": answer.good_match,
+            "unmatched_words": list(answer.unmatched),
+            "near_misses": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in answer.near_misses],
+            "hint": answer.hint or None,
+            "read_as": answer.read_as or None,
+            "rules": list(answer.rules) if explain else None,
+        },
+    }
+
+
 def _steps(answer: LocalAnswer, shown: Callable[[LocalHit], Json]) -> list[Json]:
     return [
         {
@@ -135,19 +130,31 @@ def _steps(answer: LocalAnswer, shown: Callable[[LocalHit], Json]) -> list[Json]
     ]
 
 
+def _hit_shown(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
+    explanation = asdict(hit.parts) if explain else None
+    risk = hit.risk.to_json() if hit.risk else None
+    found = {"confidence": hit.confidence, "reason": hit.reason, "risk": risk, "explanation": explanation}
+    found |= {"signature": signature(hit.item) or None, "also": list(hit.also), "deprecated": hit.deprecated}
+    found |= {"paths": dict(hit.paths)}
+    return tool_shown(hit.item, schemas=schemas) | found
+
+
+def call_shown(result: CallResult) -> Json:
+    return {
+        "content": list(result.content),
+        "structured_content": result.structured_content,
+        "is_error": result.is_error,
+    }
+
+
 def server_shown(server: ServerState) -> Json:
     (data,) = states_to_json([server])
     absent = {name: data[name] or None for name in ("error", "protocol", "version")}
     return {"name": server.name, "state": data.pop("status"), **data, **absent}
 
 
-def server_of_json(data: Mapping[str, Any]) -> ServerState:
-    known = {name: value for name, value in data.items() if value is not None and name != "state"}
-    return next(iter(states_from_json([{**known, "status": data["state"]}])))
-
-
 def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool = False) -> Json:
-    """`explain`: also what one needs to call a hit, what calling it may do, and what ran."""
+    """`explain`: also what one needs to call a hit, and what calling it may do."""
     shown = partial(_hit_to_json, explain=explain, schemas=schemas)
     data: Json = {
         "query": answer.query,
@@ -157,58 +164,21 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool 
         "semantic": answer.semantic,
         "good_match": answer.good_match,
     }
-    data |= {name: value for name, value in _remarks(answer).items() if value}
+    if answer.model:
+        data["model"] = answer.model
+    if answer.unmatched:
+        data["unmatched_words"] = list(answer.unmatched)
+    if answer.hint:
+        data["hint"] = answer.hint
+    if answer.read_as:
+        data["read_as"] = answer.read_as
     if explain and answer.rules:
         data["rules"] = list(answer.rules)
     if answer.steps:
         data["steps"] = _steps(answer, shown)
     if answer.near_misses:
         data["near_misses"] = [shown(hit) for hit in answer.near_misses]
-    return data | _what_ran(answer) if explain else data
-
-
-def _remarks(answer: LocalAnswer) -> Json:
-    return {
-        "model": answer.model,
-        "unmatched_words": list(answer.unmatched),
-        "hint": answer.hint,
-        "read_as": answer.read_as,
-        "why_not": _absence_to_json(answer.absence) if answer.absence else None,
-    }
-
-
-def _what_ran(answer: LocalAnswer) -> Json:
-    took = answer.milliseconds.get("total")
-    ran = {
-        "search_type": answer.search_type_used.value,
-        "index_version": answer.index_version,
-        "weights_version": answer.weights_version,
-        "took_ms": None if took is None else round(took, 3),
-    }
-    return {name: value for name, value in ran.items() if value is not None}
-
-
-def _absence_to_json(absence: Absence) -> Json:
-    data: Json = {"about": absence.about, "reason": absence.reason.value, "message": absence.message}
-    if absence.tool:
-        data["toolId"] = absence.tool
-    if absence.confidence is not None:
-        data |= {"confidence": absence.confidence, "parts": asdict(absence.parts)}
-    if absence.nearest:
-        data["nearest"] = list(absence.nearest)
     return data
-
-
-def _absence_from_json(data: Mapping[str, Any]) -> Absence:
-    return Absence(
-        data["about"],
-        AbsenceReason(data["reason"]),
-        data["message"],
-        tool=data.get("toolId", ""),
-        confidence=data.get("confidence"),
-        parts=_parts_from_json(data.get("parts") or {}),
-        nearest=tuple(data.get("nearest", ())),
-    )
 
 
 def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
@@ -226,11 +196,6 @@ def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
         read_as=data.get("read_as", ""),
         steps=tuple(map(_step_from_json, data.get("steps", ()))),
         model=data.get("model"),
-        absence=_absence_from_json(data["why_not"]) if "why_not" in data else None,
-        search_type=SearchType(data.get("search_type", SearchType.HYBRID)),
-        index_version=data.get("index_version"),
-        weights_version=data.get("weights_version"),
-        milliseconds={"total": data["took_ms"]} if "took_ms" in data else {},
     )
 
 
@@ -252,8 +217,17 @@ def item_to_json(item: Item, *, schemas: bool) -> Json:
 
 
 def item_of_json(data: Mapping[str, Any]) -> Item:
-    """Return the item that `tool_shown` shows."""
-    return item_from_json({**{name: data[name] for name in data.keys() - {"id"}}, "type": data["kind"]})
+    return item_from_json(
+        {
+            "type": data["kind"],
+            "server": data["serverName"],
+            "name": data["toolName"],
+            "description": data["description"],
+            "input_schema": data.get("inputSchema"),
+            "output_schema": data.get("outputSchema"),
+            "annotations": data.get("annotations"),
+        }
+    )
 
 
 def call_to_json(result: CallResult) -> Json:
@@ -338,17 +312,7 @@ def _step_from_json(data: Mapping[str, Any]) -> LocalStep:
 
 
 def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:
-    item = item_from_json(
-        {
-            "type": data.get("kind", "tool"),
-            "server": data["serverName"],
-            "name": data["toolName"],
-            "description": data["description"],
-            "input_schema": data.get("inputSchema"),
-            "output_schema": data.get("outputSchema"),
-            "annotations": data.get("annotations"),
-        }
-    )
+    item = item_of_json({"kind": "tool", **data})
     risk = ToolRisk.from_json(data["risk"]) if data.get("risk") else None
     parts = _parts_from_json(data.get("parts") or {})
     also, deprecated = tuple(data.get("also", ())), data.get("deprecated", False)

@@ -36,8 +36,6 @@ from toolscript.gateway.model import (
     EXCLUDED,
     EXCLUDES,
     PAGE,
-    Absence,
-    AbsenceReason,
     Change,
     EntryPage,
     GatewayHealth,
@@ -49,7 +47,6 @@ from toolscript.gateway.rules import CONFIRMATION, CallRules, Effect, Risk, requ
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.twins import differing_arguments
 from toolscript.gateway.typescript.module import typescript_module
-from toolscript.gateway.why_not import absence_of
 
 MAX_SUGGESTED = 3
 MAX_REASON = 160
@@ -92,7 +89,6 @@ class LocalGateway:
         self.left_out: Sequence[ServerState] = ()
         self.failed_before: Mapping[str, str] = {}
         self.note = ""
-        self.config_fault = ""
         self.rules = CallRules()
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
@@ -102,7 +98,6 @@ class LocalGateway:
             )
         # Nothing in the answer would say that a server which has just answered is missing.
         await self._indexing.until_searched(ANSWERED_SECONDS)
-        self._require_known(query.servers)
         if self._search.type_of(query) is SearchType.SEMANTIC:
             # A keyword answer would not be the semantic one that was requested.
             await self._indexing.until_embedded(self._patience)
@@ -113,34 +108,9 @@ class LocalGateway:
             self._changed_note(answer),
             await self._not_searched_note(),
             self.note,
-            self.config_fault,
         )
         hint = "; ".join(filter(None, (answer.hint, *notes)))
-        absence = await self._absence(query, answer) if query.about else None
-        return replace(answer.with_risks(self.rules.risk), hint=hint, absence=absence)
-
-    async def _absence(self, query: LocalQuery, answer: LocalAnswer) -> Absence:
-        """Return why the item that a query is about is not among the hits of its answer."""
-        name = tool_id(*split_tool_id(query.about))
-        items = [item for item in self._search.index.items if tool_id(item.server, item.name) == name]
-        if items:
-            item = min(items, key=lambda item: item.kind is not query.kind)
-            rule = self._search.rule_against(query, item)
-            return await absence_of(item, rule, query, answer, self._search.search)
-        if any(review.tool == name and review.held for review in self._indexing.reviews()):
-            return Absence(query.about, AbsenceReason.HELD, f"it is {HELD_UNTIL}")
-        error = self._not_found(*split_tool_id(name))
-        reason = AbsenceReason.EXCLUDED if EXCLUDED in error.details else AbsenceReason.UNKNOWN
-        nearest = error.details.get("nearest", ())
-        assert isinstance(nearest, list | tuple)  # noqa: S101
-        return Absence(query.about, reason, error.message, nearest=tuple(nearest))
-
-    def _require_known(self, servers: Sequence[str]) -> None:
-        """Raise NotFound for a server that the config does not name."""
-        names = [*(spec.name for spec in self._indexing.specs), *(state.name for state in self.left_out)]
-        for server in servers:
-            if server not in names:
-                raise _no_server(server, names)
+        return replace(answer.with_risks(self.rules.risk), hint=hint)
 
     def _with_paths(self, answer: LocalAnswer) -> LocalAnswer:
         """Return the answer with what tells the servers of twins apart."""
@@ -208,9 +178,7 @@ class LocalGateway:
     def _absence_reason(self, state: ServerState) -> str:
         """Return the message of an invalid entry, which contains the fix. What a server said no agent may read."""
         if state.status is ServerStatus.STARTING:
-            spec = self._indexing.spec_named(state.name)
-            program = spec.downloads_by if spec else ""
-            return f"still starting, and {program} may be downloading it" if program else "still starting"
+            return "still starting"
         if state.status is ServerStatus.SIGN_IN_NEEDED:
             return f"{state.status}; {state.error}"
         if state in self.left_out:
@@ -357,13 +325,6 @@ class LocalGateway:
             return state
         return replace(state, status=ServerStatus.FAILED, error=self.failed_before[state.name])
 
-    async def restart(self, servers: tuple[str, ...] = ()) -> Sequence[ServerState]:
-        self._require_known(servers)
-        known = [state.name for state in self._servers.states()]
-        self.failed_before = {} if not servers else _without(self.failed_before, servers)
-        self._servers.restart([name for name in known if not servers or name in servers])
-        return [state for state in await self.servers() if not servers or state.name in servers]
-
     async def reviews(self) -> Sequence[Review]:
         return self._indexing.reviews()
 
@@ -387,7 +348,6 @@ class LocalGateway:
             servers=tuple(await self.servers()),
             note=self._search.model_note,
             is_fallback=self._search.is_fallback,
-            config=self.config_fault,
         )
 
     def _offered(self, server: str, name: str) -> Item | None:
@@ -423,7 +383,12 @@ class LocalGateway:
             return NotFound(_excluded_note(server, name), details={EXCLUDED: True})
         names = [*specs]
         if names and server not in names:
-            return _no_server(server, names)
+            nearest = [match[0] for match in process.extract(server, names, limit=MAX_SUGGESTED)]
+            return NotFound(
+                f"there is no server {server[:100]!r}",
+                hint=f"there is {', '.join(nearest)}",
+                details={"nearest": nearest},
+            )
         tool_ids = [
             tool_id(item.server, item.name) for item in self._search.index.items if item.kind is ItemKind.TOOL
         ]
@@ -445,19 +410,6 @@ def _told_apart(hit: LocalHit, commands: Mapping[str, Sequence[str]]) -> LocalHi
     if any(server not in commands for server in servers):
         return hit
     return replace(hit, paths=differing_arguments({server: commands[server] for server in servers}))
-
-
-def _no_server(server: str, names: Sequence[str]) -> NotFound:
-    nearest = [match[0] for match in process.extract(server, names, limit=MAX_SUGGESTED)]
-    return NotFound(
-        f"there is no server {server[:100]!r}",
-        hint=f"there is {', '.join(nearest)}" if nearest else "",
-        details={"nearest": nearest},
-    )
-
-
-def _without(values: Mapping[str, str], names: Collection[str]) -> Mapping[str, str]:
-    return {name: value for name, value in values.items() if name not in names}
 
 
 def _excluded_note(server: str, name: str) -> str:

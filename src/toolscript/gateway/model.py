@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Protocol
 
 from toolscript.core.errors import BlankQuery, InvalidRequest
@@ -35,20 +34,13 @@ HOW_TO_GET_SERVERS = (
 
 @dataclass(frozen=True)
 class LocalQuery:
-    """`search_type` None: the gateway's default. `servers`: only items of these, where there are any.
-
-    `about` is an item, as `server__tool`: the answer says why it is not among the hits. `is_logged`: whether the
-    search is in the activity log.
-    """
+    """`search_type` None: the gateway's default."""
 
     text: str
     limit: int = DEFAULT_LIMIT
     threshold: float = DEFAULT_THRESHOLD
     kind: ItemKind | None = ItemKind.TOOL
     search_type: SearchType | None = None
-    servers: tuple[str, ...] = ()
-    about: str = ""
-    is_logged: bool = True
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_QUERY:
@@ -121,36 +113,6 @@ class Placement:
     unmatched: tuple[str, ...] = ()
 
 
-class AbsenceReason(StrEnum):
-    """Why an item is not among the hits of a search."""
-
-    RETURNED = "returned"
-    UNKNOWN = "unknown"
-    HELD = "held"
-    EXCLUDED = "excluded"
-    OTHER_KIND = "other_kind"
-    OTHER_SERVER = "other_server"
-    NOT_A_CANDIDATE = "not_a_candidate"
-    BELOW_THRESHOLD = "below_threshold"
-    BEYOND_LIMIT = "beyond_limit"
-
-
-@dataclass(frozen=True)
-class Absence:
-    """Why an item is not among the hits: the answer to `about` of a query.
-
-    `confidence` and `parts` are there where it is a candidate; `nearest` has similar names where nothing is it.
-    """
-
-    about: str
-    reason: AbsenceReason
-    message: str
-    tool: str = ""
-    confidence: float | None = None
-    parts: ScoreParts = field(default_factory=ScoreParts)
-    nearest: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True)
 class LocalStep:
     """One step of a request for several things, and the hits for it alone, best first.
@@ -192,7 +154,6 @@ class LocalAnswer:
     read_as: str = ""
     steps: tuple[LocalStep, ...] = ()
     model: str | None = None
-    absence: Absence | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     fit: float | None = field(default=None, compare=False)
     search_type: SearchType = field(default=SearchType.HYBRID, compare=False)
@@ -233,7 +194,7 @@ class GatewayHealth:
     """`ready`: searches are answered. `semantic`: dense retrieval works, too, with `model`.
 
     `note`: what is missing, and why. `is_fallback`: the model stands in for the one that was to be used.
-    `activity`: why the activity log is not written. `config`: why the config file of now is not used.
+    `activity`: why the activity log is not written.
     """
 
     version: str
@@ -245,7 +206,6 @@ class GatewayHealth:
     note: str = ""
     is_fallback: bool = False
     activity: str = ""
-    config: str = ""
 
 
 @dataclass(frozen=True)
@@ -312,9 +272,6 @@ class Gateway(Protocol):
         """Approve or reject exactly these definitions. Raise Conflict if one is not there any more."""
 
     async def servers(self) -> Sequence[ServerState]: ...
-    async def restart(self, servers: tuple[str, ...] = ()) -> Sequence[ServerState]:
-        """End these servers, or all, and start them again; return their states without waiting for them."""
-
     async def health(self) -> GatewayHealth: ...
 
 
@@ -326,8 +283,7 @@ class McpGateway(Gateway, DirectGateway, Protocol):
 class Need:
     """Requirements of a command: the embedding model, cached tools, or a single server.
 
-    `refresh` queries the servers again, or the single one; a running gateway starts them again. `is_call`: it has
-    an effect: make it once.
+    `refresh` queries the servers again even when a gateway is running. `is_call`: it has an effect: make it once.
     """
 
     model: bool = True

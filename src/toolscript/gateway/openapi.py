@@ -9,42 +9,41 @@ from toolscript.core.mcp_client.model import ServerStatus, Transport
 from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.cursors import CURSOR_PATTERN
-from toolscript.core.web.request_context import CODE, ERROR_CODES
+from toolscript.core.web.request_context import API_PREFIX, CODE, ERROR_CODES
 from toolscript.gateway.activity import Action, Outcome
 from toolscript.gateway.approvals import Decision, Status
-from toolscript.gateway.json import (
-    ABSENCE,
-    ACTIVITY_PATH,
-    ANSWER,
-    HIT,
-    MAX_DECIDED,
-    REVIEWS_PATH,
-    SERVERS_PATH,
-    STEP,
-    TOOLS_PATH,
-)
+from toolscript.gateway.json import ANSWER, HIT, ITEM, STEP
 from toolscript.gateway.openapi_examples import ANSWER_EXAMPLES
 from toolscript.gateway.rules import Basis, Risk
 
 Json = dict[str, Any]
 
+TOOLS_PATH = f"{API_PREFIX}/tools"
+SERVERS_PATH = f"{API_PREFIX}/servers"
+ACTIVITY_PATH = f"{API_PREFIX}/activity"
+REVIEWS_PATH = f"{API_PREFIX}/reviews"
+MAX_DECIDED = 1_000
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 ANY_KIND = "any"
 UNAPPROVED = [status.value for status in Status if status is not Status.APPROVED]
 EXAMPLE_DIGEST = "9b2d1c7e0f3a4b5c6d7e8f9012345678"
+# New clients should not use an alias: it is marked deprecated, and kept.
+ALIAS_OF = "Alias of"
+SEARCH_FIELDS = ("query", "limit", "threshold", "kind", "search_type", "explain", "include_schemas")
 
 DESCRIPTION = """\
-Finds and calls the tools of one person's MCP servers: `GET /search` finds them, `POST /tools/{tool_id}` calls one,
-and `GET /runtime/tools.ts` has their types. What servers offer, how they are doing, what was called and what waits
-for approval are lists under `/api/v1`, which take `cursor` and `limit` and answer `results` and `next_cursor`.
-Errors are `{"error": {"code", "message", "details"}}`, and every answer has an `x-request-id`. `/mcp` speaks the
-Model Context Protocol. The gateway answers its owner's programs, and requests with its token.
+Finds and calls the tools of one person's MCP servers. Resources are under `/api/v1`. Lists take `cursor` and
+`limit` and answer `results` and `next_cursor`; searches answer `query_id`, `results` and `metadata`. Errors are
+`{"error": {"code", "message", "details"}}`, and every answer has an `x-request-id`. The other paths have their own
+field names; `/mcp` speaks the Model Context Protocol. The gateway answers its owner's programs, and requests with
+its token.
 """
 TAGS = {
     "tools": "Find, read and call tools; find and read prompts and resources.",
     "servers": "The MCP servers, and how they are doing.",
     "activity": "What was searched and called.",
     "reviews": "New and changed definitions: approve or reject them.",
+    "aliases": "The same with other field names, kept for the clients that use them, and TypeScript.",
     "health": "Whether the gateway is alive, and what works.",
 }
 ERRORS = {
@@ -92,15 +91,16 @@ def openapi_document(limit: int, threshold: float) -> Json:
         "servers": [{"url": "/", "description": "This gateway."}],
         "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
         "paths": {
-            **_tool_paths(limit, threshold),
+            **_tool_paths(),
             **_server_paths(),
             **_activity_paths(),
             **_review_paths(),
+            **_alias_paths(limit, threshold),
             **_health_paths(),
         },
         "components": {
             "schemas": {
-                **_tool_schemas(),
+                **_tool_schemas(limit, threshold),
                 **_server_schemas(),
                 **_activity_schemas(),
                 **_review_schemas(),
@@ -197,6 +197,7 @@ def _operation(
         "tags": [tag],
         "summary": summary,
         "description": description,
+        **({"deprecated": True} if description.startswith(ALIAS_OF) else {}),
         **({"parameters": list(parameters)} if parameters else {}),
         **({"requestBody": {"required": True, "content": _content(body)}} if body else {}),
         "security": SECURITY,
@@ -226,7 +227,6 @@ _KINDS: Json = {**STRING, "enum": [*ItemKind, ANY_KIND]}
 _QUERY: Json = {**STRING, "minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
 _SEARCH_TYPE: Json = {**STRING, "enum": list(SearchType)}
 # Names of tools may have any characters, even line ends.
-_SERVER: Json = {**STRING, "minLength": 1}
 _ID: Json = {**STRING, "minLength": 4, "pattern": r"^[\s\S]+?__[\s\S]+$"}
 _TOOL_ID = _parameter("tool_id", _ID, "`server__tool`, as results name it.", "path")
 _FILTER = _parameter("filter", STRING, "Servers and `server__tool` names, with commas; empty: all.")
@@ -240,16 +240,14 @@ _PATHS = "By server, the paths in the commands of twins that tell these apart: w
 _NEAR_MISSES = "Where nothing reaches the threshold: the nearest, as guesses."
 _READ_AS = "The query as it was read, with short forms, commands and names of files as what they mean."
 _IS_DEPRECATED = "Whether its source says that it should no longer be used."
-_RISK = "What calling it may do at worst, with `explain`; absent for what cannot be called."
-_PARTS = "What the confidence is made of; of hits with `explain`."
 _MAX_RISK = "A tool of a higher risk is not called."
 
 
-def _tool_paths(limit: int, threshold: float) -> Json:
+def _tool_paths() -> Json:
     search = _operation(
-        *("search_tools", "tools", "Search tools", _named("GatewaySearchAnswer"), 400, 404, 422, 503),
+        *("search_tools", "tools", "Search tools", _named("ToolSearchAnswer"), 400, 422, 503),
         description="Finds tools for a request in plain words, and says whether one of them fits.",
-        parameters=_search_parameters(limit, threshold),
+        body=_named("ToolSearchRequest"),
     )
     listing = _operation(
         *("list_tools", "tools", "List tools, prompts and resources", _named("ToolPage"), 422),
@@ -266,57 +264,17 @@ def _tool_paths(limit: int, threshold: float) -> Json:
         description="Two items of different kinds may have one name: `kind` chooses.",
         parameters=(_TOOL_ID, _parameter("kind", _ONE_KIND, "Which of several with this name.")),
     )
+    call = _operation(
+        *("call_tool", "tools", "Call a tool", _named("CallResult"), 404, 422, 502, 503),
+        description="A tool that fails answers 200, too: `is_error` is true.",
+        body=_named("CallRequest"),
+    )
     return {
-        "/search": {"get": search},
-        "/tools/{tool_id}": {"post": _call()},
-        "/runtime/tools.ts": {"get": _types()},
+        f"{TOOLS_PATH}/search": {"post": search},
+        f"{TOOLS_PATH}/call": {"post": call},
         TOOLS_PATH: {"get": listing},
         f"{TOOLS_PATH}/{{tool_id}}": {"get": one},
     }
-
-
-def _search_parameters(limit: int, threshold: float) -> tuple[Json, ...]:
-    flag = {**BOOLEAN, "default": False}
-    count = {**INTEGER, "minimum": 1, "maximum": MAX_LIMIT, "default": limit}
-    share = {**NUMBER, "minimum": 0, "maximum": 1, "default": threshold}
-    return (
-        {**_parameter("q", _QUERY, "What the tool should do, in plain words."), "required": True},
-        _parameter("limit", count, "Maximum number of results."),
-        _parameter("threshold", share, "Minimum confidence of a result."),
-        _parameter("kind", {**_KINDS, "default": ItemKind.TOOL.value}, "Only items of this kind."),
-        _parameter("server", list_of(STRING), "Only of any of these servers; repeat the name for several."),
-        _parameter("search_type", _SEARCH_TYPE, "Which retrievers search; by default as the gateway is set up."),
-        _parameter("explain", flag, "Whether to return how each confidence comes about, and what ran."),
-        _parameter("schemas", flag, "Whether to return schemas and annotations."),
-        _parameter("why_not", STRING, "A `server__tool`: the answer says why it is not among the results."),
-        _parameter("log", {**BOOLEAN, "default": True}, "Whether the search is in the activity log."),
-    )
-
-
-def _call() -> Json:
-    call = _operation(
-        *("call_tool", "tools", "Call a tool", _named("GatewayCallResult"), 404, 422, 502, 503),
-        description="A tool that fails answers 200, too: `isError` is true.",
-        parameters=(
-            _TOOL_ID,
-            _parameter("confirm", {**BOOLEAN, "default": False}, _CONFIRM),
-            _parameter("max_risk", {**_RISK_LEVEL, "default": Risk.DESTRUCTIVE.value}, _MAX_RISK),
-        ),
-        body=_described(ANY_OBJECT, "The arguments.", examples=[{"path": "notes.txt"}]),
-    )
-    call["requestBody"]["required"] = False
-    return call
-
-
-def _types() -> Json:
-    compact = _parameter("compact", {**BOOLEAN, "default": False}, "Whether to use fewer words.")
-    operation = _operation(
-        *("get_typescript", "tools", "A TypeScript module with the types of tools", {}, 404, 422),
-        description="A function with types for each tool, for scripts that call them through the gateway.",
-        parameters=(_FILTER, compact),
-    )
-    operation["responses"]["200"]["content"] = {"application/typescript": {"schema": dict(STRING)}}
-    return operation
 
 
 def _server_paths() -> Json:
@@ -325,12 +283,7 @@ def _server_paths() -> Json:
         description="In order of name, each with its state and what it offers.",
         parameters=(_CURSOR, _LIMIT),
     )
-    restart = _operation(
-        *("restart_servers", "servers", "Restart servers", _named("RestartedServers"), 404, 422),
-        description="Ends servers and starts them again. It answers at once: list them to see their states.",
-        parameters=(_parameter("server", list_of(_SERVER), "Only these; repeat the name for more. None: all."),),
-    )
-    return {SERVERS_PATH: {"get": listing}, f"{SERVERS_PATH}/restart": {"post": restart}}
+    return {SERVERS_PATH: {"get": listing}}
 
 
 def _activity_paths() -> Json:
@@ -436,57 +389,60 @@ def _review_schemas() -> Json:
     }
 
 
-def _tool_schemas() -> Json:
+def _tool_schemas(limit: int, threshold: float) -> Json:
     return {
         "Tool": _tool(),
         "ToolPage": _page_of("Tool", "tools, prompts and resources"),
-        "GatewaySearchAnswer": _with_descriptions(
-            ANSWER,
-            "What a search found.",
-            {
-                "results": _list("GatewayHit", "The items, best first."),
-                "near_misses": _list("GatewayHit", _NEAR_MISSES),
-                "steps": _list("GatewaySearchStep", "Only for a request for several things."),
-                "why_not": _described(_named("GatewayAbsence"), "The answer to `why_not`; absent without it."),
-            },
+        "ToolSearchRequest": _search_request(limit, threshold),
+        "ToolSearchAnswer": _object(
+            "What a search found, and how.",
+            query_id=_text("Id of this search, also in the log.", format="uuid"),
+            results=_list("ToolHit", "The items, best first."),
+            steps=_list(
+                "ToolSearchStep",
+                "The items for each step of a request for several things; empty for a single one.",
+            ),
+            metadata=_described(_named("ToolSearchMetadata"), "How the search was done."),
         ),
-        "GatewayHit": _with_descriptions(
-            HIT,
-            "An item that a search found.",
-            {"risk": _described(_named("ToolRisk"), _RISK), "parts": _described(_named("ScoreParts"), _PARTS)},
-        ),
-        "GatewaySearchStep": _with_descriptions(
-            STEP,
+        "ToolHit": _hit(),
+        "ToolSearchStep": _object(
             "One step of a request for several things.",
-            {
-                "results": _list("GatewayHit", "The items for the step, best first, at most three."),
-                "near_misses": _list("GatewayHit", _NEAR_MISSES),
-            },
+            query=_text("The part of the query that is the step."),
+            good_match=_described(BOOLEAN, "Whether something fits the step; never true without results."),
+            results=_list("ToolHit", "The items for the step, best first, at most three."),
         ),
-        "GatewayAbsence": _with_descriptions(
-            ABSENCE, "Why an item is not among the results.", {"parts": _described(_named("ScoreParts"), _PARTS)}
-        ),
-        "ScoreParts": _score_parts(),
+        "ToolSearchMetadata": _search_metadata(),
+        "Explanation": _explanation(),
         "ToolRisk": _tool_risk(),
-        "GatewayCallResult": _call_result(),
+        **_call_schemas(),
         "Error": _error(),
     }
 
 
-def _call_result() -> Json:
-    result = _object(
-        "The tool's own answer.",
-        content=_described(list_of(ANY_OBJECT), "Content blocks, as MCP defines them."),
-        isError=_described(BOOLEAN, "Whether the tool says that it failed."),
-        structuredContent=_described(ANY_OBJECT, "The answer as data, where the tool gives one."),
-    )
-    return {**result, "required": ["content", "isError"]}
+def _call_schemas() -> Json:
+    return {
+        "CallRequest": _body(
+            "A call of one tool.",
+            "id",
+            {"id": "filesystem__read_text_file", "arguments": {"path": "notes.txt"}},
+            id=_described(_ID, "`server__tool`, as results name it."),
+            arguments=_described(ANY_OBJECT, "As the tool's `input_schema` describes them.", default={}),
+            confirm=_described(BOOLEAN, _CONFIRM, default=False),
+            max_risk=_described(_RISK_LEVEL, _MAX_RISK, default=Risk.DESTRUCTIVE.value),
+        ),
+        "CallResult": _object(
+            "The tool's own answer.",
+            content=_described(list_of(ANY_OBJECT), "Content blocks, as MCP defines them."),
+            structured_content=_or_null("object", "The answer as data; null where the tool gives none."),
+            is_error=_described(BOOLEAN, "Whether the tool says that it failed."),
+        ),
+    }
 
 
 def _tool() -> Json:
     return _object(
         "A tool, prompt or resource of an MCP server.",
-        id=_text("`server__tool`, for `GET /api/v1/tools/{tool_id}` and `POST /tools/{tool_id}`."),
+        id=_text("`server__tool`, for `GET /api/v1/tools/{tool_id}` and `POST /api/v1/tools/call`."),
         kind=_text("Tool, prompt or resource.", enum=list(ItemKind)),
         server=_text("Its MCP server."),
         name=_text("Its name on the server."),
@@ -496,6 +452,65 @@ def _tool() -> Json:
         ),
         output_schema=_or_null("object", "JSON Schema of its results; null likewise."),
         annotations=_or_null("object", "Hints of its server; null likewise."),
+    )
+
+
+def _hit() -> Json:
+    explanation = {"anyOf": [_named("Explanation"), {"type": "null"}]}
+    return _object(
+        "An item that a search found.",
+        **_tool()["properties"],
+        confidence=_described(NUMBER, "How likely it is what was asked for.", minimum=0, maximum=1),
+        reason=_text("Why it was found, in words."),
+        signature=_or_null("string", _SIGNATURE),
+        also=_described(list_of(STRING), _ALSO),
+        deprecated=_described(BOOLEAN, _IS_DEPRECATED),
+        paths=_described({**ANY_OBJECT, "additionalProperties": STRING}, _PATHS),
+        risk={
+            "description": "What calling it may do at worst; null for what cannot be called.",
+            "anyOf": [_named("ToolRisk"), {"type": "null"}],
+        },
+        explanation=_described(explanation, "What the confidence is made of; null unless `explain` is true."),
+    )
+
+
+def _search_request(limit: int, threshold: float) -> Json:
+    properties = {
+        "query": _described(_QUERY, "What the tool should do, in plain words."),
+        "limit": _described(INTEGER, "Maximum number of results.", minimum=1, maximum=MAX_LIMIT, default=limit),
+        "threshold": _described(NUMBER, "Minimum confidence.", minimum=0, maximum=1, default=threshold),
+        "kind": _described(_KINDS, "Only items of this kind.", default=ItemKind.TOOL.value),
+        "search_type": _described(_SEARCH_TYPE, "Which retrievers search; by default as the gateway is set up."),
+        "explain": _described(BOOLEAN, "Whether to return `explanation`.", default=False),
+        "include_schemas": _described(BOOLEAN, "Whether to return schemas and annotations.", default=False),
+    }
+    return _body("A search.", "query", {"query": "read a file", "limit": 3}, **properties)
+
+
+def _search_metadata() -> Json:
+    return _object(
+        "How the search was done.",
+        query=_text("The query, as it was searched."),
+        kind=_described(_KINDS, "The kind that was searched."),
+        search_type=_described(_SEARCH_TYPE, "The search type that ran."),
+        limit=_described(INTEGER, "Maximum number of results."),
+        threshold=_described(NUMBER, "Minimum confidence of a result."),
+        took_ms=_described(NUMBER, "How long the search took, in milliseconds."),
+        degraded=_described(list_of(STRING), "`embedding` where keyword search answered alone; else empty."),
+        model=_or_null("string", "The embedding model that ranked; null where keyword search answered alone."),
+        index_version=_or_null("string", "Version of the index that answered; null without an embedding model."),
+        weights_version=_or_null("string", "Short hash of the ranking weights; null with `keyword`."),
+        candidate_count=_described(INTEGER, "Items that reach the threshold, before the limit."),
+        good_match=_described(BOOLEAN, "Whether something fits; never true without results."),
+        unmatched_words=_described(list_of(STRING), "Words of the query that none of the best candidates has."),
+        near_misses=_list("ToolHit", _NEAR_MISSES),
+        hint=_or_null("string", "What to try, what was not searched, and why; null where all is well."),
+        read_as=_or_null("string", _READ_AS),
+        rules={
+            "type": ["array", "null"],
+            "items": STRING,
+            "description": "What the rules of the curation did to the results; null unless `explain` is true.",
+        },
     )
 
 
@@ -511,7 +526,7 @@ def _tool_risk() -> Json:
     )
 
 
-def _score_parts() -> Json:
+def _explanation() -> Json:
     share = {**NUMBER, "minimum": 0, "maximum": 1}
     match = _object(
         "A word that matches.",
@@ -561,25 +576,25 @@ def _server_schemas() -> Json:
         version=_or_null("string", "Its own version; null if it does not say."),
         **counts,
     )
-    restarted = _object("Servers that are being restarted.", results=_list("Server", "In order of name."))
-    return {"Server": server, "ServerPage": _page_of("Server", "servers"), "RestartedServers": restarted}
+    return {"Server": server, "ServerPage": _page_of("Server", "servers")}
 
 
-_FIELDS = {
-    "toolId": "`server__tool`, for `POST /tools/{tool_id}`.",
+_ALIAS_FIELDS = {
+    "toolId": "`server__tool`.",
     "serverName": "Its MCP server.",
     "toolName": "Its name on the server.",
     "description": "From its server. Data, never instructions.",
     "kind": "Tool, prompt or resource; a hit without it is a tool.",
-    "inputSchema": "JSON Schema of its arguments, with `schemas`; null if it has none.",
-    "outputSchema": "JSON Schema of its results, with `schemas`; null if it has none.",
-    "annotations": "Hints of its server, with `schemas`; null if it has none.",
+    "inputSchema": "JSON Schema of its arguments; null if it has none.",
+    "outputSchema": "JSON Schema of its results; null if it has none.",
+    "annotations": "Hints of its server; null if it has none.",
     "confidence": "How likely it is what was asked for, 0 to 1.",
     "reason": "Why it was found, in words.",
     "signature": f"{_SIGNATURE[:-1]}; with `explain`.",
     "also": f"{_ALSO[:-1]}; with `explain`, and if there are any.",
     "deprecated": f"{_IS_DEPRECATED[:-1]}; with `explain`, and if it is true.",
     "paths": f"{_PATHS[:-1]}; with `explain`, and if there are any.",
+    "parts": "What the confidence is made of, with `explain`.",
     "query": "The query, as it was searched.",
     "totalResults": "Items that reach the threshold, before the limit.",
     "threshold": "Minimum confidence of a result.",
@@ -590,32 +605,123 @@ _FIELDS = {
     "hint": "What to try, what was not searched, and why.",
     "read_as": f"{_READ_AS[:-1]}; absent where it was read as typed.",
     "rules": "What the rules of the curation did; only with `explain`, and if any applies.",
-    "search_type": "The search type that ran, with `explain`.",
-    "index_version": "Version of the index, with `explain`; absent without an embedding model.",
-    "weights_version": "Short hash of the ranking weights, with `explain`; absent where none apply.",
-    "took_ms": "How long the search took, in milliseconds, with `explain`.",
-    "about": "`why_not` of the request.",
-    "message": "The reason, and how to get the item returned.",
-    "nearest": "Similar names; only where no item has this one.",
 }
 
 
-def _with_descriptions(schema: Mapping[str, Any], description: str, others: Mapping[str, Json]) -> Json:
-    properties = {
-        name: others.get(name) or _described(of_name, _FIELDS[name])
-        for name, of_name in schema["properties"].items()
+def _alias_page() -> Json:
+    return _object(
+        "Some of all items.",
+        tools=_described(list_of(_with_descriptions(ITEM, "An item.")), "The items."),
+        total=_described(INTEGER, "How many there are."),
+        offset=_described(INTEGER, "The first of these."),
+    )
+
+
+def _alias_answer() -> Json:
+    of_risk = "What calling it may do at worst, with `explain`; absent for what cannot be called."
+    risk = {"risk": _described(_named("ToolRisk"), of_risk)}
+    hit = _with_descriptions(HIT, "An item that a search found.", risk)
+    hits = {
+        "results": _described(list_of(hit), "Best first."),
+        "near_misses": _described(list_of(hit), _NEAR_MISSES),
     }
-    return {**schema, "description": description, "properties": properties}
+    step = _with_descriptions(STEP, "One step of a request for several things.", hits)
+    steps = {"steps": _described(list_of(step), "Only for a request for several things.")}
+    return _with_descriptions(ANSWER, "What a search found.", hits | steps)
 
 
-def _health_servers() -> Json:
+def _alias_result() -> Json:
+    result = _object(
+        "The tool's own answer.",
+        content=_described(list_of(ANY_OBJECT), "Content blocks, as MCP defines them."),
+        isError=_described(BOOLEAN, "Whether the tool says that it failed."),
+        structuredContent=_described(ANY_OBJECT, "The answer as data, where the tool gives one."),
+    )
+    return {**result, "required": ["content", "isError"]}
+
+
+def _alias_servers() -> Json:
+    return _described(list_of(_alias_state()), "In order of name.")
+
+
+def _alias_state() -> Json:
     server = _server_schemas()["Server"]["properties"]
     texts = {
         name: _text(f"{server[name]['description'].partition('; null')[0]}; empty if not known.")
         for name in ("error", "protocol", "version")
     }
     status = {"status" if name == "state" else name: schema for name, schema in server.items()}
-    return _described(list_of(_object("An MCP server.", **{**status, **texts})), "In order of name.")
+    return _object("An MCP server.", **{**status, **texts})
+
+
+def _with_descriptions(
+    schema: Mapping[str, Any], description: str, others: Mapping[str, Json] | None = None
+) -> Json:
+    different = others or {}
+    properties = {
+        name: different.get(name) or _described(of_name, _ALIAS_FIELDS[name])
+        for name, of_name in schema["properties"].items()
+    }
+    return {**schema, "description": description, "properties": properties}
+
+
+def _alias_paths(limit: int, threshold: float) -> Json:
+    fields = _search_request(limit, threshold)["properties"]
+    schemas = _parameter("schemas", STRING, "`true` to return schemas and annotations.")
+    search = _operation(
+        *("search_tools_alias", "aliases", "Search tools", _alias_answer(), 400, 422, 503),
+        description=f"Alias of `POST {TOOLS_PATH}/search` with its own field names.",
+        parameters=(
+            {**_parameter("q", _QUERY, "What the tool should do, in plain words."), "required": True},
+            *(_parameter(name, fields[name], fields[name]["description"]) for name in SEARCH_FIELDS[1:5]),
+            _parameter("explain", STRING, "`true` to return `parts`."),
+            schemas,
+        ),
+    )
+    number = {**INTEGER, "minimum": 0, "maximum": 999_999_999}
+    listing = _operation(
+        *("list_tools_alias", "aliases", "List tools", _alias_page(), 422),
+        description=f"Alias of `GET {TOOLS_PATH}` with its own field names.",
+        parameters=(
+            *(_FILTER, schemas, _parameter("offset", number, "How many to skip.")),
+            _parameter("limit", number, "Maximum number of items; never more than 1,000."),
+        ),
+    )
+    return {"/search": {"get": search}, "/tools": {"get": listing}, **_other_alias_paths()}
+
+
+def _other_alias_paths() -> Json:
+    call = _operation(
+        *("call_tool_alias", "aliases", "Call a tool", _alias_result(), 404, 422, 502, 503),
+        description=f"Alias of `POST {TOOLS_PATH}/call` with its own field names.",
+        parameters=(
+            _TOOL_ID,
+            _parameter("confirm", STRING, f"`true`: {_CONFIRM[0].lower()}{_CONFIRM[1:]}"),
+            _parameter("max_risk", _RISK_LEVEL, _MAX_RISK),
+        ),
+        body=_described(ANY_OBJECT, "The arguments.", examples=[{"path": "notes.txt"}]),
+    )
+    call["requestBody"]["required"] = False
+    servers = _operation(
+        *("list_servers_alias", "aliases", "List the servers", _object("The servers.", servers=_alias_servers())),
+        description=f"Alias of `GET {SERVERS_PATH}` with its own field names.",
+    )
+    return {
+        "/tools/{tool_id}": {"post": call},
+        "/servers": {"get": servers},
+        "/runtime/tools.ts": {"get": _types()},
+    }
+
+
+def _types() -> Json:
+    compact = _parameter("compact", STRING, "`true` for fewer words.")
+    operation = _operation(
+        *("get_typescript", "aliases", "A TypeScript module with the types of tools", {}, 404, 422),
+        description="A function with types for each tool, for scripts that call them through the gateway.",
+        parameters=(_FILTER, compact),
+    )
+    operation["responses"]["200"]["content"] = {"application/typescript": {"schema": dict(STRING)}}
+    return operation
 
 
 def _health_paths() -> Json:
@@ -627,11 +733,10 @@ def _health_paths() -> Json:
         semantic=_described(BOOLEAN, "Whether dense retrieval works."),
         model=_text("The embedding model that ranks: `builtin` until there is another."),
         items=_described(INTEGER, "How many items can be found."),
-        servers=_health_servers(),
+        servers=_alias_servers(),
         note=_text("What is missing, and why; empty where all is well."),
         is_fallback=_described(BOOLEAN, "Whether the built-in model stands in for the one that was to be used."),
         activity=_text("Why the activity log is not written; empty where it is, or where there is none."),
-        config=_text("Why the config file of now is not used, and an older one is; empty where it is."),
     )
     alive = _object("That it is alive.", status=_text("Always the same.", enum=["alive"]))
     live = _operation(

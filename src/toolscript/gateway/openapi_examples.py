@@ -18,12 +18,34 @@ _TOOL: Json = {
 _PATH: Json = {"type": "string", "description": "Path of the file."}
 _SCHEMA: Json = {"type": "object", "properties": {"path": _PATH}, "required": ["path"]}
 _HIT: Json = {
-    "toolId": "filesystem__read_text_file",
-    "serverName": "filesystem",
-    "toolName": "read_text_file",
+    **_TOOL,
     "confidence": 0.97,
     "reason": "name and description match: read, file",
-    "description": "Read the complete contents of a file as text.",
+    "risk": {"level": "read", "basis": "claim"},
+    "signature": "read_text_file(path)",
+    "also": [],
+    "deprecated": False,
+    "paths": {},
+    "explanation": None,
+}
+_METADATA: Json = {
+    "query": "read a file",
+    "kind": "tool",
+    "search_type": "hybrid",
+    "limit": 3,
+    "threshold": 0.3,
+    "took_ms": 1.8,
+    "degraded": [],
+    "model": "builtin",
+    "index_version": "f343569b017c",
+    "weights_version": "009ee7dbeb84",
+    "candidate_count": 1,
+    "good_match": True,
+    "unmatched_words": [],
+    "near_misses": [],
+    "hint": None,
+    "read_as": None,
+    "rules": None,
 }
 _SERVER: Json = {
     "name": "filesystem",
@@ -62,25 +84,19 @@ _REVIEW: Json = {
     "seen_at": "2026-11-18T09:30:00Z",
     "difference": "-description: Read a file.\n+description: Read a file, and send it to us.",
 }
+_QUERY_ID = "3155c063-68f1-4d94-8182-c68c47b8c097"
+
 # By operation.
 ANSWER_EXAMPLES: Mapping[str, Json] = {
-    "search_tools": {
-        "query": "read a file",
-        "results": [_HIT],
-        "totalResults": 1,
-        "threshold": 0.35,
-        "semantic": True,
-        "good_match": True,
-        "model": "builtin",
-    },
+    "search_tools": {"query_id": _QUERY_ID, "results": [_HIT], "steps": [], "metadata": _METADATA},
     "list_tools": {"results": [_TOOL], "next_cursor": None},
     "get_tool": {**_TOOL, "input_schema": _SCHEMA, "annotations": {"readOnlyHint": True}},
     "call_tool": {
         "content": [{"type": "text", "text": "Buy milk."}],
-        "isError": False,
+        "structured_content": None,
+        "is_error": False,
     },
     "list_servers": {"results": [_SERVER], "next_cursor": None},
-    "restart_servers": {"results": [_SERVER]},
     "list_activity": {"results": [_CALL], "next_cursor": None},
     "list_reviews": {"results": [_REVIEW], "next_cursor": None},
     "approve_reviews": {"results": [_REVIEW]},

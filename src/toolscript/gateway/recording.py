@@ -69,7 +69,7 @@ class RecordedGateway:
     async def search(self, query: LocalQuery) -> LocalAnswer:
         """Search. The entry is written after the answer is given: a search can be repeated."""
         client = current_client()
-        if client == ITSELF or not query.is_logged:
+        if client == ITSELF:
             return await self._gateway.search(query)
         began, clock = time.time(), time.perf_counter()
         size = len(query.text.encode("utf-8", "replace"))
@@ -102,9 +102,6 @@ class RecordedGateway:
         sent = self._gateway.request(method, params)
         arguments = given if isinstance(given, Mapping) else {}
         return await self._recorded(server, f"{method} {name}", arguments, sent, _ending_of_request)
-
-    async def restart(self, servers: tuple[str, ...] = ()) -> Sequence[ServerState]:
-        return await self._gateway.restart(servers)
 
     async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
         await self._gateway.watch(uris, tell)

@@ -11,8 +11,8 @@ from toolscript.core.errors import Unauthorized
 from toolscript.core.mcp.arguments import require_known, texts
 from toolscript.gateway.api import HAS_CREDENTIAL, json_object, page_of, parameter_of
 from toolscript.gateway.approvals import Decision, Review, Status, review_shown
-from toolscript.gateway.json import MAX_DECIDED, REVIEWS_PATH
 from toolscript.gateway.model import Gateway
+from toolscript.gateway.openapi import MAX_DECIDED, REVIEWS_PATH
 
 
 def review_routes(gateway: Gateway) -> list[Route]:

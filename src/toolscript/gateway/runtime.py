@@ -20,7 +20,6 @@ from toolscript.core.mcp_client.model import (
     ServerState,
     ServerStatus,
     ToolServers,
-    in_one_line,
 )
 from toolscript.core.mcp_client.oauth.tokens import SignIns
 from toolscript.core.own_files import make_private
@@ -29,7 +28,6 @@ from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.rewriting import Rewriter, default_rewriter, rewriter_with
 from toolscript.core.retrieval.weights import RankingWeights
-from toolscript.core.settings.environment import environment
 from toolscript.core.values import OnProgress, silent
 from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.approvals import Approvals
@@ -50,7 +48,7 @@ from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.rules import CallRules
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.secret_store import open_secret_store
-from toolscript.gateway.settings import NO_MODEL, GatewaySettings
+from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
 from toolscript.gateway.store.approvals import ApprovalStore
 from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile
 
@@ -131,8 +129,7 @@ def failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) -> 
             spec.name,
             spec.transport,
             ServerStatus.FAILED,
-            f"{in_one_line(failed[spec.name].reason)}; tried {_ago(failed[spec.name].age)}, "
-            f"`toolscript restart {spec.name}` tries again",
+            f"{failed[spec.name].reason}; tried {_ago(failed[spec.name].age)}, `search --refresh` tries again",
         )
         for spec in specs
         if spec.name in failed

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolscript.core.errors import ToolscriptError
-from toolscript.core.items import Item
+from toolscript.core.items import Item, ItemKind
 from toolscript.core.retrieval.curation import NO_CURATION, CuratedRequest, Rule, Tool
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
 from toolscript.core.retrieval.language import Language, foreign_language, unknown_language_hint
@@ -287,19 +287,12 @@ class LocalSearch:
         places = np.flatnonzero(scored.ranking.ids[scored.order] == row)
         place = int(places[0]) + 1 if len(places) else None
         if place is None:
-            never = _rules_by_row(curated.excluded, index, query).get(row)
+            never = _rules_by_row(curated.excluded, index, query.kind).get(row)
             hit = _hit_not_retrieved(index, scored, row, never)
         else:
             position = int(scored.order[place - 1])
             hit = _hit(index, scored, Twins(position, position))
         return Placement(hit, place, len(scored.order), unmatched_words(scored.request, [index.features(row)]))
-
-    def rule_against(self, query: LocalQuery, item: Item) -> str:
-        """Return the reason of the rule that excludes an item from the answers to a query; empty if none does."""
-        index = self.index
-        as_typed = self.type_of(query) is not SearchType.HYBRID
-        excluded = _rules_by_row(self._curated(query.text, index, as_typed=as_typed).excluded, index, query)
-        return next((rule.reason for row, rule in excluded.items() if index.items[row].key == item.key), "")
 
     def _curated(self, text: str, index: LocalIndex, *, as_typed: bool = False) -> CuratedRequest:
         """Parse a request, as it was typed or as it is meant, and apply the rules."""
@@ -354,7 +347,7 @@ class LocalSearch:
             words=word_shares(curated.request, index),
             likeness=name_likeness(query.text, index, index.rows(None)),
             boost=boost,
-            promoted=_rules_by_row(curated.promoted, index, query),
+            promoted=_rules_by_row(curated.promoted, index, query.kind),
         )
         return scores, inferred
 
@@ -424,7 +417,7 @@ class LocalSearch:
     def _special(self, scope: _Scope, curated: CuratedRequest) -> _Special:
         return _Special(
             self._general(curated.request, scope.index, scope.allowed),
-            _rules_by_row(curated.promoted, scope.index, scope.query),
+            _rules_by_row(curated.promoted, scope.index, scope.query.kind),
         )
 
     def _score_candidates(
@@ -478,9 +471,7 @@ class LocalSearch:
         """`unknown` is a language that the model does not know. `lower_helps`: a lower threshold shows more than
         guesses."""
         hints = [] if unknown is None else [self._language_hint(unknown)]
-        if not len(index.rows(query.kind, query.servers)) and len(index.rows(query.kind)):
-            hints.append(f"{', '.join(query.servers)} has none of these")
-        elif not len(index.rows(query.kind)):
+        if not len(index.rows(query.kind)):
             hints.append(
                 "no server offers anything yet: `toolscript list-servers` shows how they are doing, "
                 f"{HOW_TO_GET_SERVERS}"
@@ -507,18 +498,14 @@ class LocalSearch:
         return unknown_language_hint(language, self.embedder.model.name, f", or set {MULTILINGUAL_SETTING}")
 
 
-def _rules_by_row(rules: Mapping[Tool, Rule], index: LocalIndex, query: LocalQuery) -> dict[int, Rule]:
+def _rules_by_row(rules: Mapping[Tool, Rule], index: LocalIndex, kind: ItemKind | None) -> dict[int, Rule]:
     rows = [(row, rule) for tool, rule in rules.items() for row in index.rows_of_tool(str(tool))]
-    return {row: rule for row, rule in rows if _concerns(query, index.items[row])}
-
-
-def _concerns(query: LocalQuery, item: Item) -> bool:
-    return query.kind in (None, item.kind) and (not query.servers or item.server in query.servers)
+    return {row: rule for row, rule in rows if kind in (None, index.items[row].kind)}
 
 
 def _allowed(query: LocalQuery, curated: CuratedRequest, index: LocalIndex) -> Rows:
-    """Return the items of the requested kind and servers that no rule excludes."""
-    rows, excluded = index.rows(query.kind, query.servers), _rules_by_row(curated.excluded, index, query)
+    """Return the items of the requested kind that no rule excludes."""
+    rows, excluded = index.rows(query.kind), _rules_by_row(curated.excluded, index, query.kind)
     return rows[~np.isin(rows, [*excluded])] if excluded else rows
 
 

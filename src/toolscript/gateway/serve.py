@@ -11,9 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.middleware import Middleware
@@ -23,10 +22,9 @@ from starlette.types import ASGIApp
 from toolscript.core.errors import SetupError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.lazy_mount import LazyMount
-from toolscript.core.own_files import read_own_file, write_private
-from toolscript.core.settings.environment import environment
+from toolscript.core.own_files import write_private
 from toolscript.core.version import __version__
-from toolscript.gateway.bridge_http import MAX_BODY_BYTES, Lost, NotSent
+from toolscript.gateway.bridge_http import Lost, NotSent
 from toolscript.gateway.client_tokens import ClientTokens, is_of_client
 from toolscript.gateway.config.read import ConfigPlace
 from toolscript.gateway.discovery import ALREADY_RUNNING, Record, choices_of, own_token, place_of, running_file
@@ -37,7 +35,7 @@ from toolscript.gateway.handover import Handover, taken_over
 from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.record import RUN, RunningGateway, is_replaced
 from toolscript.gateway.runtime import Resources, open_shared, require_tables, require_usable
-from toolscript.gateway.settings import GatewaySettings
+from toolscript.gateway.settings import GatewaySettings, environment
 from toolscript.gateway.slow_senders import Senders
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
 from toolscript.gateway.streams import EndingStreams
@@ -54,11 +52,10 @@ OWN, DIRECT, OF_SERVER = "own", "direct", "of_server"
 # The folder, under the data folder, of results that are too large to be shown whole.
 RESULTS = "results"
 LOOPBACK = "127.0.0.1"
-# The file of the last port, beside the record.
-PORT = "port"
 # How long a thread keeps others from running: each request waits for that several times, where one has much to do.
 SWITCH_SECONDS = 0.0005
 # Of a request.
+MAX_BYTES = 8 * 1024 * 1024
 LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total", "query_id")
 
 logger = logging.getLogger("toolscript.gateway")
@@ -126,7 +123,7 @@ class McpRoutes:
 def _with_sessions(server: "ToolServer") -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
     from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
 
-    return mcp_asgi_with_sessions(server, MAX_BODY_BYTES, PIPE_HEADER)
+    return mcp_asgi_with_sessions(server, MAX_BYTES, PIPE_HEADER)
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
@@ -243,32 +240,8 @@ def _place(settings: GatewaySettings, *, or_any: bool) -> Iterator[tuple[Record,
         return
     # Before others take it for a gateway that runs.
     require_tables(settings)
-    with file.held() as record, _listener_of(settings, or_any=or_any) as listener:
+    with file.held() as record, _listening(settings.gateway_port, or_any=or_any) as listener:
         yield record, listener
-
-
-def _listener_of(settings: GatewaySettings, *, or_any: bool) -> socket.socket:
-    """Listen on the port that was chosen, else on the last one, which clients may know, else on a free one."""
-    if "gateway_port" in settings.sources:
-        return _listening(settings.gateway_port, or_any=or_any)
-    kept = settings.data_folder / RUN / PORT
-    for port in filter(None, dict.fromkeys((_kept_port(kept), settings.gateway_port))):
-        with suppress(SetupError):
-            listener = _listening(port)
-            break
-    else:
-        listener = _listening(0)
-    write_private(kept, str(listener.getsockname()[1]))
-    return listener
-
-
-def _kept_port(file: Path) -> int:
-    """Return the port of the last gateway of this data folder; any if none is known."""
-    try:
-        text = read_own_file(file).strip()
-    except (OSError, ValueError):
-        return 0
-    return int(text) if text.isascii() and text.isdigit() and 1024 <= int(text) < 65536 else 0
 
 
 def served_workspace(settings: GatewaySettings) -> Workspace:

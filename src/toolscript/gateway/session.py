@@ -36,7 +36,7 @@ def ask(
     settings = load_gateway_settings(flags)
     starts = not any(settings.sources.get(name) == FLAG for name in CHOICES)
     with client_is(CLI):
-        joined = join(settings, blocks=True, starts=starts, on_start=on_start)
+        joined = join(settings, refresh=need.refresh, blocks=True, starts=starts, on_start=on_start)
         if joined is not None:
             return _asked(action, joined, need, on_progress)
         import asyncio
@@ -51,14 +51,10 @@ def _asked(
 ) -> T:
     """Ask the gateway. Where it, or this workspace in it, is new, ask once its servers have been listed.
 
-    To refresh, it starts its servers again, so that it knows, too, what they offer now.
-
     A call waits for its own server, and is made once.
     """
     client = joined.client
-    if need.refresh and not joined.is_new:
-        _finished(client.restart((need.only_server,) if need.only_server else ()))
-    if need.refresh or (joined.is_new and need.only_server is None):
+    if joined.is_new and need.only_server is None:
         _finished(until_listed(client, on_progress, _pause))
     result = _finished(action(client))
     if not client.opened_workspace or need.is_call or joined.is_new:

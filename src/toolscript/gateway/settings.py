@@ -24,6 +24,11 @@ LEVELS = ("debug", "info", "warning", "error")
 _PREFIXES = ("TOOLSCRIPT_GATEWAY_", "TOOLSCRIPT_SEARCH_")
 
 
+def environment() -> Mapping[str, str]:
+    """Return the variables that config files may reference as `${VAR}`."""
+    return dict(os.environ)
+
+
 def _setting(default: Any, read: Callable[[str], Any], accepts: str, description: str) -> Any:
     return field(default=default, metadata={"read": read, "accepts": accepts, "description": description})
 

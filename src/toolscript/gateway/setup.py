@@ -13,7 +13,6 @@ from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, NotFound, ToolscriptError
 from toolscript.core.mcp_client.model import ServerState, without_server_output
-from toolscript.core.settings.environment import environment
 from toolscript.gateway import autostart, client_configs
 from toolscript.gateway.config.clients import TITLES, Client, find_clients
 from toolscript.gateway.config.connect import (
@@ -31,7 +30,7 @@ from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.model import Gateway, Need
 from toolscript.gateway.program import program_command
 from toolscript.gateway.session import ask
-from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.trust import decide_trust, trust_question
 
 CONNECT = "connect "

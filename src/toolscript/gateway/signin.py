@@ -35,12 +35,11 @@ from toolscript.core.mcp_client.oauth.flow import (
 from toolscript.core.mcp_client.oauth.grant import Grant
 from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.core.retrieval.deadline import run_on_daemon_thread
-from toolscript.core.settings.environment import environment
 from toolscript.gateway.config.read import left_out, read_config
 from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.joining import find_running
 from toolscript.gateway.runtime import sign_ins_of
-from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 
 PERSON_SECONDS = 300.0
 CONNECTS_SECONDS, LOOK_SECONDS = 10.0, 0.2

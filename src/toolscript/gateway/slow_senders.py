@@ -1,16 +1,14 @@
 """Ends connections that wait for their client: a request that does not arrive in time, or the first of too many.
 
-Every local program can connect, also one that may not ask anything. A request begins when its body has arrived:
-who sent it is looked up among all connections, which costs most where there are many whose request never arrives.
+Every local program can connect, also one that may not ask anything.
 """
 
 import asyncio
 import json
 import sys
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Config
 
 from toolscript.core.errors import envelope
@@ -20,8 +18,6 @@ ARRIVAL_SECONDS = 10.0
 # Files for anything but clients: servers, caches, logs.
 OTHER_FILES = 256
 MAX_CONNECTIONS = 4_096
-# A request with so much of a body begins while the rest arrives.
-LONG_BODY_BYTES = 64 * 1024
 
 
 class Senders:
@@ -35,30 +31,7 @@ class Senders:
     def watch(self, config: Config) -> None:
         """Have a server of this config end them, whichever of uvicorn's parsers it uses."""
         config.load()
-        config.loaded_app = _Arrived(config.loaded_app)
         config.http_protocol_class = type("Watched", (_Watched, config.http_protocol_class), {"senders": self})
-
-
-class _Arrived:
-    """ASGI middleware that begins a request when its body has arrived."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        arrived, length = deque[Message](), 0
-        while not arrived or (arrived[-1].get("more_body") and length < LONG_BODY_BYTES):
-            arrived.append(await receive())
-            length += len(arrived[-1].get("body", b""))
-
-        async def replay() -> Message:
-            return arrived.popleft() if arrived else await receive()
-
-        if arrived[-1]["type"] == "http.request":
-            await self._app(scope, replay, send)
 
 
 class _Watched:

@@ -20,7 +20,6 @@ from toolscript.core.web.hosts import AllowedHosts
 from toolscript.core.web.paging import TemplatedRoute
 from toolscript.core.web.request_context import RequestContext, SecurityHeaders
 from toolscript.core.web.routers import add_routers, operation_id
-from toolscript.core.web.transfer import AnswersHead, Packed
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, search_health_routes
 from toolscript.documents.http.tenants import tenant_routes
@@ -55,9 +54,11 @@ TAGS = {
 }
 DESCRIPTION = """\
 Resources are under `/api/v1`. Lists take `cursor` and `limit` and answer `results` and `next_cursor`; searches
-answer as their paths say, with `query_id`. Errors are `{"error": {"code", "message", "details"}}`, and every
+answer `query_id`, `results` and `metadata`. Errors are `{"error": {"code", "message", "details"}}`, and every
 answer has an `x-request-id`. `security` of an operation names the scope of its token. `DELETE` answers 204 when it
-is done, 202 with a job and its `Location` when it goes on, and 200 where there is something to report.
+is done, 202 with a job and its `Location` when it goes on, and 200 where there is something to report. Paths
+outside `/api/v1`, and those below `/api/v1/search`, are aliases with their own field names: marked deprecated,
+because new clients should not use them, and kept.
 """
 
 MCP_PATH = "/mcp"
@@ -159,8 +160,6 @@ def _add_management(
 
 def _add_middleware(app: FastAPI, hosts: Collection[str] | None, admission: Admission | None) -> None:
     """Add the middleware of every request; the last one added is the outermost."""
-    app.add_middleware(Packed)
-    app.add_middleware(AnswersHead, streams={MCP_PATH})
     if hosts is not None:
         app.add_middleware(AllowedHosts, hosts=hosts)
     if admission is not None:

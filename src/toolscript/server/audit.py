@@ -3,11 +3,8 @@
 import asyncio
 import getpass
 import logging
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 from toolscript.core.audit import ADMINISTRATORS_ONLY, Change, Counted, facts_of
 from toolscript.core.errors import ToolscriptError
@@ -39,38 +36,17 @@ def recorded(
     counted: Counted | None = None,
     needed: bool = True,
 ) -> Iterator[Counted]:
-    """Write the entry of what a command changed. Where it was stopped midway, it says so and how far it was.
+    """Write the entry of what a command changed, also when it was stopped midway.
 
     `needed` False: without PostgreSQL, which the library does without, the log has the entry.
     """
     counted = counted or Counted()
     try:
-        with _ended_by_signal():
-            yield counted
-    except BaseException:
-        counted.details["stopped"] = True
-        raise
+        yield counted
     finally:
         if counted.count:
             change = Change(operator(), action, readable(subject), namespace, counted.count, counted.details)
             _write(change, needed=needed)
-
-
-@contextmanager
-def _ended_by_signal() -> Iterator[None]:
-    """Let SIGTERM end the command as Ctrl-C does, instead of at once."""
-
-    def end(number: int, _frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _write(change: Change, *, needed: bool) -> None:

@@ -106,7 +106,7 @@ class Tour:
     def steps(self) -> tuple[Step, ...]:
         client = {"mcpServers": {"toolscript": {"type": "http", "url": f"{self.address}/mcp"}}}
         return (
-            Step("Find a tool", self._post("/api/v1/search", query="schedule a calendar event", limit=3)),
+            Step("Find a tool", self._post("/api/v1/tools/search", query="schedule a calendar event", limit=3)),
             Step(
                 "See why it was found",
                 f'toolscript tools search "read a file" --explain --url {shlex.quote(self.address)}',
@@ -119,10 +119,10 @@ class Tour:
             Step(
                 "Find a document of this tenant",
                 self._post(
-                    "/search",
+                    "/api/v1/documents/search",
                     '-H "Authorization: Bearer $TOKEN"',
                     query="how many days of holiday",
-                    top_k=2,
+                    limit=2,
                 ),
             ),
             Step("Let an agent do the same, over MCP; documents need the token as a header", json.dumps(client)),

@@ -32,7 +32,7 @@ from toolscript.documents.tenants import TenantList, TenantUsage
 from toolscript.server.document_index import LiveIndex, require_same_texts
 from toolscript.server.health import CachedHealth, DocumentHealth, note_of
 from toolscript.server.observability import Observability
-from toolscript.server.stores import Stores, embedder_of
+from toolscript.server.stores import Stores, embedder_of, text_model
 from toolscript.server.tenancy import Tenancy
 
 LOOK_EVERY_SECONDS = 1.0
@@ -200,6 +200,8 @@ async def open_rerankers(settings: Settings) -> AsyncIterator[Mapping[Rerank, Re
         rerankers: dict[Rerank, Reranker] = {}
         if settings.rerank_model:
             rerankers[Rerank.CROSS_ENCODER] = await _cross_encoder(settings, opened)
+        if settings.text_url:
+            rerankers[Rerank.LLM] = _llm(settings, opened)
         yield rerankers
 
 
@@ -209,6 +211,15 @@ async def _cross_encoder(settings: Settings, opened: AsyncExitStack) -> Reranker
     encoder = await asyncio.to_thread(CrossEncoder, settings.rerank_model)
     opened.callback(encoder.close)
     return encoder
+
+
+def _llm(settings: Settings, opened: AsyncExitStack) -> Reranker:
+    """Return the LLM reranker. It does not retry, because a search waits for it."""
+    from toolscript.documents.rerank import LlmReranker
+
+    text = text_model(settings, tries=1)
+    opened.push_async_callback(text.close)
+    return LlmReranker(text, settings.text_model or "llm")
 
 
 @asynccontextmanager

@@ -1,8 +1,7 @@
 """HTTP connections of `serve`: refusals are cheap, and slow clients cannot hold a connection.
 
-A refusal is sent from the parser, not from a task, and so is the answer of `/livez`: while searches keep the event
-loop busy, a task would wait for all of them. A request begins when its body has arrived; of one that never
-arrives, nothing but the parser runs.
+A refusal is sent from the parser, not from a task: while searches keep the event loop busy, a task would wait for
+all of them.
 """
 
 import asyncio
@@ -12,13 +11,12 @@ import socket
 import sys
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, cast
 
 import uvicorn
-from starlette.types import Message
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -35,9 +33,6 @@ OTHER_FILES = 128
 PROGRESS_BYTES = 64 * 1024
 # Of the parser; it refuses longer ones.
 MAX_URL_BYTES = 65_535
-
-# Asked by what restarts a process that is late with the answer. core/health.py describes the route.
-ALIVE, ALIVE_BODY = ("GET", "/livez"), b'{"status":"alive"}'
 
 # Under `nohup` SIGHUP is ignored, and stays ignored.
 ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM", "SIGINT") if hasattr(signal, name))
@@ -81,7 +76,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._progress = 0
         self._begun: deque[tuple[RequestResponseCycle, ASGI3Application]] = deque()
-        self._arriving: tuple[RequestResponseCycle, ASGI3Application] | None = None
         self._is_busy = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -93,7 +87,6 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._sender_is_done()
-        self._arriving = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -121,12 +114,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._progress += len(body)
         if self._progress >= PROGRESS_BYTES and self._timer is not None:
             self._await_sender()
-            self._has_arrived()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._sender_is_done()
-        self._has_arrived()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -177,12 +168,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._begun.append((cycle, app))
         self._begin_all()
 
-    def _has_arrived(self) -> None:
-        """Start the request that waits for its body; called by the parser, so `data_received` begins it."""
-        if self._arriving is not None:
-            self._begun.append(self._arriving)
-            self._arriving = None
-
     def _begin_all(self) -> None:
         """Start requests in a loop, not recursively: each refusal starts the next request of a long pipeline."""
         if self._is_busy:
@@ -195,73 +180,45 @@ class GuardedProtocol(HttpToolsProtocol):
             self._is_busy = False
 
     def _begin(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        method, path = cycle.scope["method"], cycle.scope["path"]
-        if (method, path) == ALIVE and not cycle.more_body and not self.flow.write_paused:
-            self._answer(cycle, _alive(self._own_headers(cycle)))
+        kind = kind_of(cycle.scope["method"], cycle.scope["path"])
+        if kind is None:
+            super()._start_asgi_task(cycle, app)
             return
-        kind, ticket = kind_of(method, path), None
-        if kind is not None:
-            admission = self._guarded.admission
-            gate, client = admission.gates[kind], admission.clients.of(cast("dict[str, Any]", cycle.scope))
-            # A request whose body is still arriving takes a ticket when it has arrived.
-            ticket = None if cycle.more_body else gate.enter(client)
-            is_refused = gate.refuses(client) if cycle.more_body else ticket is None
-            if is_refused and not self.flow.write_paused:
-                self._refuse(cycle, kind, client.at_once if gate.has_all_it_may(client) else None)
-                return
-        if cycle.more_body and len(cycle.body) < PROGRESS_BYTES and (method, path) not in UPLOADS:
-            self._await_body(cycle, app)
+        admission = self._guarded.admission
+        gate, client = admission.gates[kind], admission.clients.of(cast("dict[str, Any]", cycle.scope))
+        # A request whose body is still arriving takes a ticket later, see core/web/admission.py.
+        ticket = None if cycle.more_body else gate.enter(client)
+        is_refused = gate.refuses(client) if cycle.more_body else ticket is None
+        if is_refused and not self.flow.write_paused:
+            self._refuse(cycle, kind, client.at_once if gate.has_all_it_may(client) else None)
         elif ticket is None:
             super()._start_asgi_task(cycle, app)
         else:
             cycle.scope["state"][TICKET] = ticket
             super()._start_asgi_task(cycle, _releasing(app, ticket))
 
-    def _await_body(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._arriving = cycle, app
-        if cycle.waiting_for_100_continue:
-            cycle.waiting_for_100_continue = False
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
     def _refuse(self, cycle: RequestResponseCycle, kind: Kind, at_once: int | None) -> None:
         scope = cast("dict[str, Any]", cycle.scope)
-        self._answer(cycle, refusal(scope["path"], at_once, *self._own_headers(cycle)))
-        self._guarded.admission.refused(kind, scope["path"], time.perf_counter() - scope["state"][PARSED_AT])
+        answer = refusal(
+            scope["path"],
+            at_once,
+            (HEADER, request_id_of(scope).encode()),
+            (b"x-content-type-options", b"nosniff"),
+        )
 
-    @staticmethod
-    def _own_headers(cycle: RequestResponseCycle) -> tuple[tuple[bytes, bytes], ...]:
-        """Return those that the application gives every answer."""
-        request_id = request_id_of(cast("dict[str, Any]", cycle.scope))
-        return (HEADER, request_id.encode()), (b"x-content-type-options", b"nosniff")
-
-    @staticmethod
-    def _answer(cycle: RequestResponseCycle, messages: Sequence[Message]) -> None:
-        """Send an answer now, without a task: a task waits for all others that are ready."""
-
-        async def answer(_scope: Any, _receive: Any, send: Any) -> None:
-            for message in messages:
+        async def refuse(_scope: Any, _receive: Any, send: Any) -> None:
+            for message in answer:
                 await send(message)
 
-        answering = cycle.run_asgi(answer)
+        refusing = cycle.run_asgi(refuse)
         try:
             # It never suspends: the transport buffers what is sent.
-            answering.send(None)
+            refusing.send(None)
         except StopIteration:
             pass
         finally:
-            answering.close()
-
-
-def _alive(headers: Sequence[tuple[bytes, bytes]]) -> Sequence[Message]:
-    length = (b"content-length", str(len(ALIVE_BODY)).encode())
-    return (
-        {
-            "type": "http.response.start",
-            "status": 200,
-            "headers": [(b"content-type", b"application/json"), length, *headers],
-        },
-        {"type": "http.response.body", "body": ALIVE_BODY},
-    )
+            refusing.close()
+        self._guarded.admission.refused(kind, scope["path"], time.perf_counter() - scope["state"][PARSED_AT])
 
 
 def _releasing(app: ASGI3Application, ticket: Ticket) -> ASGI3Application:

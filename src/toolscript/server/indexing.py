@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -19,7 +20,6 @@ from toolscript.core.web.logs import configure_logs
 from toolscript.documents.model.points import DocumentVersion, VersionState
 from toolscript.server.audit import recorded
 from toolscript.server.document_index import LiveIndex
-from toolscript.server.proposing import propose_every
 from toolscript.server.settings import load_settings
 from toolscript.server.skills import Classifying, load_default_skills, open_classifier
 from toolscript.server.store_watch import StoreWatch
@@ -92,7 +92,7 @@ def work() -> None:
             serve_worker_metrics(settings, metrics, writer.watch(settings, metrics)),
         ):
             working = asyncio.ensure_future(writer.worker(log).run_forever())
-            proposing = asyncio.ensure_future(propose_every(settings.propose_hours * 3_600, settings))
+            proposing = asyncio.ensure_future(propose_every(settings.propose_hours * 3_600))
             working.add_done_callback(lambda _: proposing.cancel())
             for sign in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(sign, working.cancel)
@@ -102,6 +102,33 @@ def work() -> None:
             logger.info("worker stopped")
 
     asyncio.run(run())
+
+
+async def propose_every(seconds: float) -> None:
+    """Run `skills propose` and `skills describe` again and again; never if `seconds` is 0."""
+    while seconds:
+        await asyncio.sleep(seconds)
+        for command in ("propose", "describe"):
+            try:
+                code = await run_skills_command(command)
+                reason = f"exit code {code}" if code else ""
+            except OSError as error:
+                reason = str(error)
+            if reason:
+                logger.warning(f"skills {command} failed", extra={"part": "worker", "reason": reason})
+
+
+async def run_skills_command(name: str) -> int:
+    """Run a command in a process of its own: clustering would hold up the worker. Return its exit code."""
+    arguments = ("-m", "toolscript", "skills", name, "--json")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        process.terminate()
+        raise
 
 
 def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:
@@ -117,10 +144,9 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
             AsyncExitStack() as stack,
         ):
             card = IndexCard(embedder.model)
-            following = change.following(on_progress)
-            opened = await versions.begin_reindex(stores.indexes, stores.dirty, card, following)
+            opened = await versions.begin_reindex(stores.indexes, stores.dirty, card, on_progress)
             writer = await stack.enter_async_context(_writer(settings, stores, embedder, opened))
-            worker = writer.worker(following)
+            worker = writer.worker(on_progress)
             async with stores.indexes.items.loading(card):
                 await worker.drain()
             # Items that changed while the engine was building its graph.
@@ -146,8 +172,7 @@ def doctor(*, repair: bool, on_progress: OnProgress) -> DoctorReport:
             card = await _live_card(settings, stores)
             opened = await versions.open_for_doctor(stores.indexes, stores.dirty, card)
             doctor = Doctor(stores.catalog, stores.dirty, stores.skill_vectors, opened)
-            following = change.following(on_progress) if repair else on_progress
-            return await doctor.examine(repair=repair, on_progress=following)
+            return await doctor.examine(repair=repair, on_progress=on_progress)
 
     with recorded("index.repair", "tools") as change:
         report = asyncio.run(run())

@@ -47,7 +47,6 @@ logger = logging.getLogger(__name__)
 
 # In the audit.
 MAX_SUBJECT = 500
-CHANGING = frozenset({IngestOutcome.ADDED, IngestOutcome.UPDATED, IngestOutcome.REMOVED})
 
 
 @dataclass(frozen=True)
@@ -284,7 +283,8 @@ def ingest(order: IngestOptions, *, on_progress: OnProgress, on_result: OnResult
 
 
 def _changes_of(report: IngestReport) -> int:
-    return sum(report.outcomes[outcome] for outcome in CHANGING)
+    changing = (IngestOutcome.ADDED, IngestOutcome.UPDATED, IngestOutcome.REMOVED)
+    return sum(report.outcomes[outcome] for outcome in changing)
 
 
 def _subject(order: IngestOptions) -> str:
@@ -297,16 +297,16 @@ def watch_ingest(
     """Ingest once, and again after each change, until it is stopped. Each run gets a report."""
     counted = Counted()
 
-    def on_change(result: IngestResult) -> None:
-        counted.count += result.outcome in CHANGING
-        on_result(result)
+    def on_run(report: IngestReport) -> None:
+        counted.count += _changes_of(report)
+        on_report(report)
 
     async def run() -> None:
         async with _open(load_settings(), order) as ingesting, watched(ingesting.names.roots) as changes:
-            progress = IngestProgress(on_change, on_progress)
+            progress = IngestProgress(on_result, on_progress)
             await ingesting.everything(progress, prune=order.prune)
-            on_report(progress.report)
-            await _follow(ingesting, changes, on_change, on_report)
+            on_run(progress.report)
+            await _follow(ingesting, changes, on_result, on_run)
 
     with recorded("library.ingest", _subject(order), counted=counted, needed=False):
         _run_until_stopped(run())

@@ -113,7 +113,7 @@ def reindex_library(*, drop_previous: bool, on_progress: OnProgress) -> dict[str
             reindex = LibraryReindex(
                 await opened.write_context(),
                 opened.indexes,
-                on_progress=change.following(on_progress),
+                on_progress=on_progress,
             )
             report = await reindex.run()
             is_dropped = drop_previous and bool(report.previous)

@@ -5,12 +5,10 @@ The number of series is bounded, however many tenants, paths and ids there are: 
 
 import asyncio
 import math
-import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import product as combinations
-from pathlib import Path
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from prometheus_client import (
@@ -22,7 +20,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from toolscript.core import errors
 from toolscript.core.auth.model import Fault
@@ -76,6 +74,8 @@ REASONS_TO_DROP = ("full", "failed")
 # Product of a refused request, by the prefix of its route; first match wins.
 ROUTES = (
     ("/api/v1/search", TOOLS),
+    ("/api/v1/tools/search", TOOLS),
+    ("/api/v1/skills/search", TOOLS),
     ("/api/v1/knowledge", KNOWLEDGE),
     ("/search_knowledge", KNOWLEDGE),
     ("/sources", KNOWLEDGE),
@@ -83,6 +83,7 @@ ROUTES = (
     ("/api/v1/documents", DOCUMENTS),
     ("/api/v1/tenants", DOCUMENTS),
     ("/search", DOCUMENTS),
+    ("/documents", DOCUMENTS),
     ("/mcp", "mcp"),
 )
 REFUSED_PRODUCTS = (*PRODUCTS, "mcp", OTHER)
@@ -217,7 +218,6 @@ class Exposition:
             refresh()
         if not self._folder:
             return generate_latest(self._registry)
-        _forget_ended(self._folder)
         shared = CollectorRegistry()
         MultiProcessCollector(shared, path=self._folder)  # type: ignore[no-untyped-call]
         return generate_latest(shared)
@@ -242,18 +242,6 @@ class Exposition:
 
     def _describe(self, name: str, kind: str, labels: tuple[str, ...], help_text: str) -> None:
         self.described.append(Described(f"toolscript_{name}", kind, labels, help_text))
-
-
-def _forget_ended(folder: str) -> None:
-    """Remove the gauges of processes that have ended: those of one that was replaced would count twice."""
-    for file in Path(folder).glob("gauge_live*_*.db"):
-        process = int(file.stem.rpartition("_")[2])
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            mark_process_dead(process, folder)  # type: ignore[no-untyped-call]
-        except PermissionError:
-            continue
 
 
 class StoreMetrics:

@@ -46,7 +46,8 @@ from toolscript.tools.ports import RecordSearch
 from toolscript.tools.search import ToolSearch
 
 if TYPE_CHECKING:
-    from toolscript.core.observability.tracing import Traces
+    from opentelemetry.sdk.trace import TracerProvider
+
     from toolscript.server.metrics import Metrics
 
 POSTGRES = "postgres"
@@ -61,7 +62,7 @@ class Observability:
 
     spans: Spans
     metrics: "Metrics | None" = None
-    traces: "Traces | None" = None
+    traces: "TracerProvider | None" = None
     query_log: QueryLog | None = None
     keeps: LogDetail = LogDetail.FIGURES
     tool_search_log: QueuedLog[LoggedSearch] | None = None
@@ -91,9 +92,6 @@ class Observability:
             admin.guesses.on_guess = self.metrics.admin_guessed
             add_routers(app, metrics_routes(self.metrics.page, admin))
             app.add_middleware(MeasuredRequests, observe=self.metrics.request)
-        if self.traces is not None:
-            paths = {getattr(route, "path", "") for route in app.router.routes}
-            self.traces.fixed_paths = frozenset(path for path in paths if "{" not in path)
 
     def spans_of(self, product: str) -> Spans:
         """Return spans that measure the stages of one product."""

@@ -8,7 +8,6 @@ from itertools import chain, count, cycle, islice
 
 import numpy as np
 
-from toolscript.core.audit import Counted
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import Conflict, IndexLost, NotFound, SetupError
 from toolscript.core.qdrant.collections import list_collections
@@ -46,8 +45,6 @@ def reindex_documents(
     anew: bool = False,
 ) -> dict[str, object]:
     """Build an index of another model or layout; `anew`: also of the same, which leaves behind what was erased."""
-    counted = Counted()
-    following = counted.following(on_progress)
 
     async def build(job: "_Job") -> dict[str, object]:
         async with open_embedder(job.settings, parallel=1) as embedder:
@@ -55,17 +52,16 @@ def reindex_documents(
             own = {Tenant(name): number for name, number in own_shards.items()}
             target = await job.target(live, DocumentCard(embedder.model), shards, own, anew=anew)
             if target is None:
-                return await job.finished(live, embedder, share, following)
-            async with job.reindex(live, target, embedder, share, following) as reindex:
+                return await job.finished(live, embedder, share, on_progress)
+            async with job.reindex(live, target, embedder, share, on_progress) as reindex:
                 done = await reindex.build()
             return {**asdict(done), "model": target.card.model.name, "shards": target.layout.shards}
 
-    return _run(build, model, "index.switch", counted)
+    return _run(build, model, "index.switch")
 
 
 def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, object]:
     """Switch back to the previous version, after copying all later changes to it."""
-    counted = Counted()
 
     async def roll_back(job: "_Job") -> dict[str, object]:
         live, previous = await job.live(), await job.opened(await job.recorded(VersionState.PREVIOUS))
@@ -74,11 +70,11 @@ def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, o
             open_embedder(job.settings, parallel=1) as configured,
             embedder_of(previous.origin, job.settings, configured, "documents") as embedder,
         ):
-            async with job.reindex(live, previous, embedder, share, counted.following(on_progress)) as reindex:
+            async with job.reindex(live, previous, embedder, share, on_progress) as reindex:
                 done = await reindex.roll_back()
             return {**asdict(done), "model": previous.card.model.name, "shards": previous.layout.shards}
 
-    return _run(roll_back, None, "index.roll_back", counted)
+    return _run(roll_back, None, "index.roll_back")
 
 
 def drop_document_version(*, building: bool) -> dict[str, object]:
@@ -118,10 +114,7 @@ def begin_empty_documents(confirm: Callable[[str], None]) -> dict[str, object]:
 
 
 def _run(
-    work: "Callable[[_Job], Awaitable[dict[str, object]]]",
-    model: str | None,
-    action: str,
-    counted: Counted | None = None,
+    work: "Callable[[_Job], Awaitable[dict[str, object]]]", model: str | None, action: str
 ) -> dict[str, object]:
     async def run() -> dict[str, object]:
         settings = load_settings()
@@ -132,7 +125,7 @@ def _run(
             async with lease(versions):
                 return await work(_Job(settings, stores, versions))
 
-    with recorded(action, "documents", counted=counted) as change:
+    with recorded(action, "documents") as change:
         done = asyncio.run(run())
         change.count = 1
         change.details |= done

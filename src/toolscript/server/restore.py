@@ -1,7 +1,6 @@
 """toolscript restore: everything into empty engines, or one tenant into a running service.
 
-Whatever can refuse is asked before anything is touched: all engines, and every file of the folder. Then, for
-everything:
+The whole folder is verified before anything is touched. Then, for everything:
 
     Qdrant's collections -> MongoDB -> PostgreSQL, in one transaction -> what the parts have beyond the moment
 
@@ -18,12 +17,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from toolscript.core.audit import Counted
 from toolscript.core.auth.model import Tenant
 from toolscript.core.backup_folder import BackupReader
 from toolscript.core.errors import CatalogRejected, Conflict, InvalidRequest, ModelMismatch, NotFound, SetupError
 from toolscript.core.postgres.copying import Table, advance_sequences, clear, copy_in, merge_in, one_write
-from toolscript.core.postgres.migrate import begin_anew, upgrade
 from toolscript.core.postgres.pool import Connection, Pool, connection, open_pool
 from toolscript.core.postgres.schema import BASELINE, REVISION
 from toolscript.core.qdrant import wire
@@ -42,7 +39,7 @@ from toolscript.documents.qdrant.collection import (
     make_documents_live,
 )
 from toolscript.documents.reindex import lease
-from toolscript.knowledge.mongo.backup import NAMES, has_sources, load_library, require_writable
+from toolscript.knowledge.mongo.backup import NAMES, has_sources, load_library
 from toolscript.knowledge.mongo.connection import MongoLibrary, open_mongo
 from toolscript.server.audit import recorded
 from toolscript.server.backup import MAX_NAMED, ONE_TENANT, aliases_of, snapshots_of, summary
@@ -72,17 +69,16 @@ def restore(
     reader, settings = BackupReader(Path(folder)), load_settings()
     _require_readable(reader)
     with recorded("backup.restore", tenant or ("documents" if documents else "everything")) as change:
+        done = _restored(settings, reader, tenant, documents=documents, replace=replace, on_progress=on_progress)
+        change.count = 1
         change.details["folder"] = folder
-        return _restored(
-            settings, reader, tenant, change, documents=documents, replace=replace, on_progress=on_progress
-        )
+    return done
 
 
 def _restored(
     settings: Settings,
     reader: BackupReader,
     tenant: str | None,
-    change: Counted,
     *,
     documents: bool,
     replace: bool,
@@ -95,9 +91,9 @@ def _restored(
         from toolscript.server.restore_tenant import restore_tenant
 
         return restore_tenant(
-            settings, reader, str(tenant or own), change, replace_tenant=replace, on_progress=on_progress
+            settings, reader, str(tenant or own), replace_tenant=replace, on_progress=on_progress
         )
-    job = _Restore(settings, reader, change, on_progress)
+    job = _Restore(settings, reader, on_progress)
     return asyncio.run(job.documents_alone(replace=replace) if documents else job.run(replace=replace))
 
 
@@ -119,7 +115,6 @@ def _require_readable(reader: BackupReader) -> None:
 class _Restore:
     settings: Settings
     reader: BackupReader
-    change: Counted
     on_progress: OnProgress
 
     @property
@@ -140,15 +135,14 @@ class _Restore:
         ):
             await self._require_target(pool, qdrant, snapshots, library, replace=replace)
             await asyncio.to_thread(self.reader.verify, self.on_progress)
-            self.change.begin()
-            await self._collections(qdrant, snapshots, self._kinds)
+            await self._collections(qdrant, snapshots)
             if library is not None:
                 with self._library_files() as files:
                     await load_library(library, files, self.on_progress)
-        await asyncio.to_thread(begin_anew, self.url, self.manifest["schema"])
+        await asyncio.to_thread(self._schema)
         async with open_pool(self.url, size=2) as pool:
             await self._rows(pool)
-        await asyncio.to_thread(upgrade, self.url)
+        await asyncio.to_thread(self._newest_schema)
         return await self._settled()
 
     async def documents_alone(self, *, replace: bool) -> dict[str, object]:
@@ -165,7 +159,6 @@ class _Restore:
             await self._require_no_points(stores.qdrant, snapshots, ("documents",), replace=replace)
             await asyncio.to_thread(self.reader.verify, self.on_progress)
             name = self._name("documents", f"__{secrets.token_hex(6)}")
-            self.change.begin()
             await self._collections(stores.qdrant, snapshots, ("documents",), documents=name)
             async with one_write(stores.pool) as conn:
                 await self._merge_tenants(conn)
@@ -190,11 +183,8 @@ class _Restore:
         used += ["the library"] if library is not None and await has_sources(library) else []
         if used and not replace:
             raise Conflict(f"there is data already: {', '.join(used)}", hint=REPLACE_HINT)
-        kinds = [kind for kind in self._kinds if kind != "skills"]
+        kinds = ("documents", "tools", "chunks", "extractions")
         await self._require_no_points(qdrant, snapshots, kinds, replace=replace)
-        if library is not None:
-            await require_writable(library)
-        await asyncio.to_thread(begin_anew, self.url, self.manifest["schema"], rehearsed=True)
 
     async def _require_no_points(
         self, qdrant: Qdrant, snapshots: QdrantSnapshots, kinds: Sequence[str], *, replace: bool
@@ -213,19 +203,14 @@ class _Restore:
         if used and not replace:
             raise Conflict(f"there is data already: {', '.join(used)}", hint=REPLACE_HINT)
 
-    @property
-    def _kinds(self) -> list[str]:
-        """The indexes that a backup of everything replaces: a library that is not in it keeps its own."""
-        of_library = ("chunks", "extractions") if self.manifest["library"] is None else ()
-        return [kind for kind in aliases_of(self.settings) if kind not in of_library]
-
     async def _collections(
-        self, qdrant: Qdrant, snapshots: QdrantSnapshots, kinds: Sequence[str], documents: str = ""
+        self, qdrant: Qdrant, snapshots: QdrantSnapshots, kinds: Sequence[str] = (), documents: str = ""
     ) -> None:
-        """Recover the collections of these kinds, in place of those that are there.
+        """Recover the collections of these kinds, of all by default, in place of those that are there.
 
         `documents`: the name of that of the documents, if it is another one.
         """
+        kinds = kinds or list(aliases_of(self.settings))
         for kind in kinds:
             for collection in await list_collections(qdrant, aliases_of(self.settings)[kind]):
                 name = collection.origin.collection
@@ -255,6 +240,19 @@ class _Restore:
         with ExitStack() as stack:
             names = self.manifest["library"]["files"]
             yield {name: stack.enter_context(self.reader.file(names[name])) for name in NAMES}
+
+    def _schema(self) -> None:
+        """Make an empty schema of the backup's revision."""
+        from toolscript.core.postgres.migrate import NOTHING, downgrade, schema_status, upgrade
+
+        if schema_status(self.url).current is not None:
+            downgrade(self.url, NOTHING)
+        upgrade(self.url, self.manifest["schema"])
+
+    def _newest_schema(self) -> None:
+        from toolscript.core.postgres.migrate import upgrade
+
+        upgrade(self.url)
 
     async def _rows(self, pool: Pool) -> None:
         days = [date.fromisoformat(day) for day in self.manifest["search_log_days"]]
@@ -309,13 +307,12 @@ class _Restore:
         }
 
     async def _settled_library(self, qdrant: Qdrant) -> dict[str, object] | None:
+        for kind, indexes in zip(("chunks", "extractions"), knowledge_indexes(qdrant, self.settings), strict=True):
+            for fingerprint in self._fingerprints(kind):
+                await indexes.make_live(fingerprint)
         async with self._library() as library:
             if library is None:
                 return None
-            indexes = knowledge_indexes(qdrant, self.settings)
-            for kind, index in zip(("chunks", "extractions"), indexes, strict=True):
-                for fingerprint in self._fingerprints(kind):
-                    await index.make_live(fingerprint)
             settled = await settle_library(self.settings, qdrant, library, self.on_progress)
         return None if settled is None else asdict(settled)
 

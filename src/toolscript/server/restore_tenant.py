@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from toolscript.core.audit import Counted
 from toolscript.core.auth.model import Tenant
 from toolscript.core.backup_folder import BackupReader
 from toolscript.core.errors import Conflict, NotFound, SetupError
@@ -27,22 +26,20 @@ from toolscript.server.backup import TENANT_TABLES, snapshots_of, summary
 from toolscript.server.document_index import LiveIndex, document_layout
 from toolscript.server.restore import documents_card, table_of
 from toolscript.server.stores import AbsentModel, Stores, embedder_of, open_embedder, open_stores
-from toolscript.server.tenants import erase_all
 
 
 def restore_tenant(
-    settings: Settings,
-    reader: BackupReader,
-    name: str,
-    change: Counted,
-    *,
-    replace_tenant: bool,
-    on_progress: OnProgress,
+    settings: Settings, reader: BackupReader, name: str, *, replace_tenant: bool, on_progress: OnProgress
 ) -> dict[str, object]:
-    job = _RestoreTenant(settings, reader, Tenant(name), change, on_progress)
+    job = _RestoreTenant(settings, reader, Tenant(name), on_progress)
     reader.verify(on_progress)
     job.require_saved()
-    return asyncio.run(job.run(replace_tenant=replace_tenant))
+    asyncio.run(job.require_target(replace_tenant=replace_tenant))
+    if replace_tenant:
+        from toolscript.server.tenants import erase
+
+        erase(name, on_progress)
+    return asyncio.run(job.run())
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,6 @@ class _RestoreTenant:
     settings: Settings
     reader: BackupReader
     name: Tenant
-    change: Counted
     on_progress: OnProgress
 
     @property
@@ -64,11 +60,16 @@ class _RestoreTenant:
                 hint="`toolscript restore FOLDER --check` shows what is",
             )
 
-    async def run(self, *, replace_tenant: bool) -> dict[str, object]:
-        """Restore. What can refuse comes before anything is deleted: also the model, and the snapshot."""
-        async with AsyncExitStack() as stack:
-            stores = await stack.enter_async_context(open_stores(self.settings))
-            await stack.enter_async_context(tenant_lock(stores.pool, self.name))
+    async def require_target(self, *, replace_tenant: bool) -> None:
+        """Refuse what cannot be restored here, before anything is deleted for it."""
+        if self._snapshot() is not None:
+            async with snapshots_of(self.settings) as snapshots:
+                if await snapshots.is_cluster():
+                    raise SetupError(
+                        "a snapshot of a single Qdrant cannot be restored into a cluster",
+                        hint="restore from a backup of the tenant: `toolscript backup FOLDER --tenant NAME`",
+                    )
+        async with open_stores(self.settings) as stores:
             live = await self._live(stores)
             held = await live.places().passages(self.name)
             if held and not replace_tenant:
@@ -76,17 +77,18 @@ class _RestoreTenant:
                     f"tenant {self.name} has {held:,} chunks already",
                     hint="add --replace to delete them first; other tenants are not touched",
                 )
+
+    async def run(self) -> dict[str, object]:
+        async with AsyncExitStack() as stack:
+            stores = await stack.enter_async_context(open_stores(self.settings))
+            await stack.enter_async_context(tenant_lock(stores.pool, self.name))
+            live = await self._live(stores)
             same_card = documents_card(self.manifest) == live.card
             embedder = await stack.enter_async_context(self._embedder(live, same_card=same_card))
-            snapshot = await stack.enter_async_context(self._recovered(stores))
-            self.change.begin()
-            if replace_tenant:
-                await erase_all(stores, live, self.name, self.on_progress)
-                live = await self._live(stores)
             versions = PostgresDocumentVersions(stores.pool)
             writer = DocumentWriter(live, embedder, same_card=same_card, versions=versions)
             searches = await self._rows(stores)
-            async for batch in self._saved(snapshot):
+            async for batch in self._saved(stores):
                 await writer.put(batch)
                 self.on_progress(Progress("documents", writer.documents))
             documents = await live.of(self.name).count(NO_FILTERS)
@@ -140,32 +142,24 @@ class _RestoreTenant:
                     searches += rows if full_name == "documents.queries" else 0
         return searches
 
-    async def _saved(self, snapshot: QdrantDocuments | None) -> AsyncIterator[list[SavedDocument]]:
+    async def _saved(self, stores: Stores) -> AsyncIterator[list[SavedDocument]]:
         """Yield the tenant's documents: those of a snapshot first, then those that were put during the backup."""
-        if snapshot is not None:
-            async for batch in DocumentReader(snapshot).documents(self.name):
-                if batch:
-                    yield batch
+        if snapshot := self._snapshot():
+            async with self._recovered(stores, snapshot["file"]) as index:
+                async for batch in DocumentReader(index).documents(self.name):
+                    if batch:
+                        yield batch
         with self.reader.file(self.manifest["documents"]["file"]) as lines:
             for batch in batches_of(lines, self.name):
                 yield batch
 
     @asynccontextmanager
-    async def _recovered(self, stores: Stores) -> AsyncIterator[QdrantDocuments | None]:
-        """Open the snapshot, if there is one, beside the live index and under a name of its own."""
-        saved, name = self._snapshot(), f"restoring_{secrets.token_hex(6)}"
-        if saved is None:
-            yield None
-            return
+    async def _recovered(self, stores: Stores, file: str) -> AsyncIterator[QdrantDocuments]:
+        """Open a snapshot beside the live index, under a name of its own."""
+        name = f"restoring_{secrets.token_hex(6)}"
         async with snapshots_of(self.settings) as snapshots:
-            if await snapshots.is_cluster():
-                raise SetupError(
-                    "a snapshot of a single Qdrant cannot be restored into a cluster",
-                    hint="restore from a backup of the tenant: `toolscript backup FOLDER --tenant NAME`",
-                )
-            path, sha256 = self.reader.path(saved["file"]), self.manifest["files"][saved["file"]]["sha256"]
             try:
-                await snapshots.recover(name, path, sha256)
+                await snapshots.recover(name, self.reader.path(file), self.manifest["files"][file]["sha256"])
                 yield await documents_of(stores.qdrant, name, document_layout(self.settings))
             finally:
                 await drop_documents(stores.qdrant, name)

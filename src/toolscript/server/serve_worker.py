@@ -12,9 +12,8 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.model import IndexCard, Matrix, ModelCard, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
-from toolscript.server.indexing import worker_of
+from toolscript.server.indexing import propose_every, worker_of
 from toolscript.server.observability import Observability
-from toolscript.server.proposing import propose_every
 from toolscript.server.skills import open_classifier
 from toolscript.server.stores import AbsentModel, Stores
 from toolscript.tools.indexing.versions import open_for_writing
@@ -135,7 +134,7 @@ async def following_catalog(
     yielding = YieldingEmbedder(observability.embedder(embedder), is_busy)
     worker = ServeWorker(settings, observability.worked_on(stores), yielding)
     following = asyncio.create_task(worker.follow())
-    proposing = asyncio.create_task(propose_every(settings.propose_hours * 3_600, settings))
+    proposing = asyncio.create_task(propose_every(settings.propose_hours * 3_600))
     try:
         await _at_most(START_SECONDS, asyncio.ensure_future(worker.wakeup.waited.wait()))
         yield replace(

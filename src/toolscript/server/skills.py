@@ -113,7 +113,7 @@ def reclassify(*, skill_id: str | None, source: str | None, on_progress: OnProgr
             skill_id=skill_id,
             source=assigned_by,
             total=await management.catalog.count() if everything else None,
-            on_progress=change.following(on_progress),
+            on_progress=on_progress,
         )
 
     with recorded("skills.reclassify", skill_id or source or "all", None) as change, open_skills() as ask:
@@ -160,7 +160,7 @@ def describe_skills(*, namespace: str, on_progress: OnProgress) -> list[Enhanced
     async def run() -> list[EnhancedDescription]:
         settings = load_settings()
         async with open_stores(settings) as stores, _open_names(settings) as names:
-            return await Describer(stores.taxonomy, names).describe(namespace, change.following(on_progress))
+            return await Describer(stores.taxonomy, names).describe(namespace, on_progress)
 
     with recorded("skills.describe", namespace, namespace) as change:
         described = asyncio.run(run())

@@ -343,7 +343,9 @@ def _model_missing(origin: IndexOrigin, product: Product, reason: str) -> ModelM
     )
 
 
-def text_model(settings: Settings, transport: "AsyncBaseTransport | None" = None) -> "OpenAITextModel":
+def text_model(
+    settings: Settings, tries: int = TRIES, transport: "AsyncBaseTransport | None" = None
+) -> "OpenAITextModel":
     """Return a client of the language model; the caller closes it. Imported here: many commands do without."""
     from toolscript.core.llm.openai import OpenAITextModel
 
@@ -352,7 +354,7 @@ def text_model(settings: Settings, transport: "AsyncBaseTransport | None" = None
         settings.text_model,
         api_key=settings.text_api_key.get_secret_value(),
         timeout_seconds=settings.text_timeout_seconds,
-        deadline_seconds=TRIES * settings.text_timeout_seconds,
-        retries=TRIES - 1,
+        deadline_seconds=tries * settings.text_timeout_seconds,
+        retries=tries - 1,
         transport=transport,
     )

@@ -17,12 +17,11 @@ from toolscript.core.items import Item, RefusedItem
 from toolscript.core.mcp_client.model import ServerSpec, ToolServers, without_server_output
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.postgres.pool import Pool
-from toolscript.core.settings.environment import environment
 from toolscript.core.taxonomy import Actor
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.read import ConfigPlace, left_out
 from toolscript.gateway.discovery import with_secrets
-from toolscript.gateway.settings import load_gateway_settings, usual_data_dir
+from toolscript.gateway.settings import environment, load_gateway_settings, usual_data_dir
 from toolscript.server.audit import recorded
 from toolscript.server.catalog_store import open_catalog, open_catalog_pool
 from toolscript.server.settings import load_settings
@@ -71,7 +70,7 @@ def sync_file(path: Path, *, source: str, prune: bool, namespace: str, on_progre
                 prune=prune,
                 empty_hint=f"`{_removal(source, namespace)}` removes all of it; or leave --prune out",
                 total=count_lines(path),
-                on_progress=change.following(on_progress),
+                on_progress=on_progress,
             )
 
     with recorded("items.import", source, namespace) as change:
@@ -92,8 +91,7 @@ def sync_servers(
     async def run() -> Sequence[ServerReport]:
         chosen = choose_servers(_config_place(config), only)
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
-            sync = ServerSync(catalog.of(namespace), servers, prune, change.following(on_progress))
-            reports = await sync.once(wait_seconds)
+            reports = await ServerSync(catalog.of(namespace), servers, prune, on_progress).once(wait_seconds)
             return sorted([*reports, *chosen.left_out], key=lambda report: report.server)
 
     with recorded("servers.sync", ", ".join(only) or "all", namespace) as change:

@@ -10,17 +10,18 @@ from pathlib import Path
 from toolscript.core.auth.model import Scope, Tenant
 from toolscript.core.auth.signing import make_keys, sign_token
 from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.postgres.pool import Pool
 from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.values import OnProgress, Progress
 from toolscript.documents import tenants
 from toolscript.documents.client.files import ExportFile, document_line
 from toolscript.documents.model.document import document_key
 from toolscript.documents.model.filters import NO_FILTERS
-from toolscript.documents.ports import Tenants, TenantShards
+from toolscript.documents.ports import DocumentIndex, Tenants, TenantShards
 from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants, tenant_lock
 from toolscript.documents.qdrant.collection import QdrantDocuments, documents_of
 from toolscript.documents.schemas import TenantShown
-from toolscript.documents.tenants import Erased, TenantExport, TenantList
+from toolscript.documents.tenants import TenantExport, TenantList
 from toolscript.server.audit import recorded
 from toolscript.server.document_index import LiveIndex
 from toolscript.server.settings import load_settings
@@ -30,10 +31,11 @@ from toolscript.server.tenancy import token_rules
 
 @dataclass(frozen=True)
 class _Opened:
-    stores: Stores
+    pool: Pool
     tenants: Tenants
-    index: QdrantDocuments
+    index: DocumentIndex
     places: TenantShards
+    other_versions: Sequence[QdrantDocuments]
 
 
 def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
@@ -49,8 +51,8 @@ def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
 def move_tenant(name: str, *, anew: bool, on_progress: OnProgress) -> dict[str, object]:
     async def moved() -> dict[str, object]:
         tenant = Tenant(name)
-        async with _open() as opened, tenant_lock(opened.stores.pool, tenant):
-            passages = await opened.places.move_to_own_shard(tenant, change.following(on_progress), anew=anew)
+        async with _open() as opened, tenant_lock(opened.pool, tenant):
+            passages = await opened.places.move_to_own_shard(tenant, on_progress, anew=anew)
             return {"tenant": name, "chunks": passages, "own_shard": True}
 
     with recorded("tenant.move", name) as change:
@@ -78,25 +80,27 @@ def export_tenant(name: str, *, out: str, on_progress: OnProgress) -> dict[str, 
 
 
 def erase_tenant(name: str, on_progress: OnProgress) -> dict[str, object]:
-    async def erased() -> Erased:
-        tenant = Tenant(name)
-        async with _open() as opened, tenant_lock(opened.stores.pool, tenant):
-            return await erase_all(opened.stores, opened.index, tenant, change.following(on_progress))
-
     with recorded("tenant.erase", name) as change:
-        done = asyncio.run(erased())
-        change.details |= {"documents": done.documents, "chunks": done.passages}
-        change.count = done.documents or int(done.was_known)
-    return {"tenant": name, "documents": done.documents, "chunks": done.passages, "was_known": done.was_known}
+        done = erase(name, change.following(on_progress))
+        change.details |= {"documents": done["documents"], "chunks": done["chunks"]}
+        change.count = int(str(done["documents"])) or int(bool(done["was_known"]))
+    return done
 
 
-async def erase_all(stores: Stores, index: QdrantDocuments, tenant: Tenant, on_progress: OnProgress) -> Erased:
-    """Erase a tenant from the live index, and from those that are being built or kept."""
-    for version in await PostgresDocumentVersions(stores.pool).all():
-        if version.name != index.name:
-            other = await documents_of(stores.qdrant, version.name, index.layout)
-            await other.places().erase(tenant)
-    return await tenants.erase_tenant(index.of(tenant), index.places(), PostgresTenants(stores.pool), on_progress)
+def erase(name: str, on_progress: OnProgress) -> dict[str, object]:
+    """Erase, as a part of what another entry of the audit names."""
+
+    async def erased() -> dict[str, object]:
+        tenant = Tenant(name)
+        async with _open() as opened, tenant_lock(opened.pool, tenant):
+            documents = opened.index.of(tenant)
+            for version in opened.other_versions:
+                await version.places().erase(tenant)
+            done = await tenants.erase_tenant(documents, opened.places, opened.tenants, on_progress)
+            counts = {"documents": done.documents, "chunks": done.passages, "was_known": done.was_known}
+            return {"tenant": name, **counts}
+
+    return asyncio.run(erased())
 
 
 def make_tenant_keys(folder: str) -> dict[str, object]:
@@ -136,7 +140,17 @@ async def _open() -> AsyncIterator[_Opened]:
         index = await LiveIndex.of(settings, stores).open()
         if index is None:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
-        yield _Opened(stores, PostgresTenants(stores.pool), index, index.places())
+        yield _Opened(
+            stores.pool, PostgresTenants(stores.pool), index, index.places(), await _other_versions(stores, index)
+        )
+
+
+async def _other_versions(stores: Stores, live: QdrantDocuments) -> list[QdrantDocuments]:
+    """Open the index versions beside the live one: those being built or kept."""
+    names = [
+        version.name for version in await PostgresDocumentVersions(stores.pool).all() if version.name != live.name
+    ]
+    return [await documents_of(stores.qdrant, name, live.layout) for name in names]
 
 
 def _last_key(tenant: Tenant, ids: Sequence[str], out: str) -> DocumentKey:

@@ -1,4 +1,7 @@
-"""An in-memory catalog: items, their changes, the dirty set and sync jobs."""
+"""An in-memory catalog: items, their changes, the dirty set and sync jobs.
+
+A view of some namespaces is a shallow copy: it shares the rows.
+"""
 
 import time
 import uuid
@@ -9,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from math import ceil
-from typing import Self
 
 from toolscript.core.audit import Change
 from toolscript.core.errors import NotFound
@@ -47,24 +49,13 @@ from toolscript.tools.model.skills import valid_actor
 LONG_AGO = float("-inf")
 
 
-class Narrowed:
-    """What a client of some namespaces sees. A view of them is a shallow copy: it shares the rows."""
-
-    namespaces: Namespaces = None
-
-    def within(self, namespaces: Namespaces) -> Self:
-        view = copy(self)
-        view.namespaces = namespaces
-        return view
-
-
 @dataclass(frozen=True)
 class _Row:
     details: ChangeDetails
     definition: Item
 
 
-class MemoryItemChanges(Narrowed):
+class MemoryItemChanges:
     """The changes of a MemoryCatalog, which creates and writes it: `catalog.changes`."""
 
     def __init__(self, stored: Callable[[int], StoredItem | None], put: Callable[[int, Item], None]) -> None:
@@ -72,7 +63,13 @@ class MemoryItemChanges(Narrowed):
         self._put = put
         self._ids = count(1)
         self._rows: dict[int, _Row] = {}
+        self.namespaces: Namespaces = None
         self.audited: list[AuditEntry] = []
+
+    def within(self, namespaces: Namespaces) -> "MemoryItemChanges":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
         ids = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
@@ -156,25 +153,28 @@ class MemoryItemChanges(Narrowed):
         return change
 
     def _decide(self, held: ItemChange, state: ChangeState, actor: Actor, action: str) -> ItemChange:
+        now = datetime.now(UTC)
         decided = replace(held, state=state, reviewed_by=actor.name, on_behalf_of=actor.on_behalf_of)
-        self._become(held.id, replace(decided, reviewed_at=datetime.now(UTC)))
-        self._audit(actor, action, held.id, {"item_id": held.item_id}, held.namespace)
+        self._become(held.id, replace(decided, reviewed_at=now))
+        details: dict[str, object] = {"item_id": held.item_id}
+        self.audited.append(
+            AuditEntry(now, actor.name, action, str(held.id), details, held.namespace, actor.on_behalf_of)
+        )
         return self._change(held.id)
 
     def audit_removal(self, stored: StoredItem, source: str, actor: Actor) -> None:
-        self._audit(actor, "tool.remove", stored.id, {"source": source}, stored.namespace, 1)
-
-    def _audit(
-        self,
-        actor: Actor,
-        action: str,
-        subject: int,
-        details: dict[str, object],
-        namespace: str,
-        count: int | None = None,
-    ) -> None:
-        now, delegate = datetime.now(UTC), actor.on_behalf_of
-        self.audited.append(AuditEntry(now, actor.name, action, str(subject), details, namespace, delegate, count))
+        self.audited.append(
+            AuditEntry(
+                datetime.now(UTC),
+                actor.name,
+                "tool.remove",
+                str(stored.id),
+                {"source": source},
+                stored.namespace,
+                actor.on_behalf_of,
+                1,
+            )
+        )
 
     def _become(self, change_id: int, change: ItemChange) -> None:
         row = self._rows[change_id]
@@ -480,9 +480,13 @@ class MemoryCatalog:
         return [PointVersion(id_, active[id_].version, active[id_].namespace) for id_ in sorted(active)[:limit]]
 
 
-class MemoryCatalogContents(Narrowed):
-    def __init__(self, catalog: MemoryCatalog) -> None:
+class MemoryCatalogContents:
+    def __init__(self, catalog: MemoryCatalog, namespaces: Namespaces = None) -> None:
         self._catalog = catalog
+        self.namespaces = namespaces
+
+    def within(self, namespaces: Namespaces) -> "MemoryCatalogContents":
+        return MemoryCatalogContents(self._catalog, namespaces)
 
     async def sources(self, after: tuple[str, str], limit: int) -> Sequence[ItemSource]:
         later = sorted(key for key in self._catalog.synced_at if key > after and seen_in(self.namespaces, key[1]))
@@ -502,7 +506,7 @@ class MemoryCatalogContents(Narrowed):
     async def page(self, after: int, limit: int, item_filter: ItemFilter) -> Sequence[CatalogItem]:
         later = [entry for entry in self._active(item_filter) if entry[1].id > after]
         items = [_catalog_item(*entry) for entry in later[:limit]]
-        return [replace(item, item=without_schemas(item.item)) for item in items]
+        return [replace(item, item=_without_schemas(item.item)) for item in items]
 
     async def find(self, item_id: int) -> CatalogItem:
         matching = [entry for entry in self._active(ItemFilter()) if entry[1].id == item_id]
@@ -547,7 +551,7 @@ class MemoryCatalogContents(Narrowed):
         ]
 
 
-def without_schemas(item: Item) -> Item:
+def _without_schemas(item: Item) -> Item:
     return replace(item, input_schema=None, output_schema=None, annotations=None)
 
 
@@ -561,12 +565,18 @@ class _JobRow:
     updated_at: float
 
 
-class MemorySyncJobs(Narrowed):
+class MemorySyncJobs:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._ids = count(1)
         self._rows: dict[int, _JobRow] = {}
         self.changes: dict[int, Change] = {}
+        self.namespaces: Namespaces = None
+
+    def within(self, namespaces: Namespaces) -> "MemorySyncJobs":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE, change: Change | None = None) -> SyncJob:
         now, place = datetime.now(UTC), valid_namespace(namespace)

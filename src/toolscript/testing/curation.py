@@ -1,15 +1,16 @@
 """In-memory rules of people about tool search."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 
 from toolscript.core.items import StoredItem, tool_id
-from toolscript.core.namespaces import DEFAULT_NAMESPACE, seen_in, valid_namespace
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in, valid_namespace
 from toolscript.core.retrieval.curation import MAX_RULES, Rule, too_many_rules
 from toolscript.core.taxonomy import Actor, DecidedBy
-from toolscript.testing.catalog import MemoryCatalog, Narrowed
+from toolscript.testing.catalog import MemoryCatalog
 from toolscript.testing.skills import MemoryTaxonomy
 from toolscript.tools.model.curation import (
     StoredRule,
@@ -21,8 +22,8 @@ from toolscript.tools.model.curation import (
 from toolscript.tools.model.skills import unknown_item, valid_actor
 
 
-class MemoryCurationRules(Narrowed):
-    """The audit is that of the taxonomy."""
+class MemoryCurationRules:
+    """A view of some namespaces is a shallow copy: it shares the rows. The audit is that of the taxonomy."""
 
     def __init__(self, catalog: MemoryCatalog, taxonomy: MemoryTaxonomy) -> None:
         self._catalog = catalog
@@ -30,6 +31,12 @@ class MemoryCurationRules(Narrowed):
         self._ids = count(1)
         self._rows: dict[int, StoredRule] = {}
         self._revisions: dict[str, int] = {}
+        self.namespaces: Namespaces = None
+
+    def within(self, namespaces: Namespaces) -> "MemoryCurationRules":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def page(self, after: int, limit: int) -> Sequence[StoredRule]:
         rows = [row for id_, row in self._rows.items() if id_ > after and seen_in(self.namespaces, row.namespace)]

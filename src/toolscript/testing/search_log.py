@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from toolscript.core.items import tool_id
-from toolscript.core.namespaces import ordered, seen_in
-from toolscript.testing.catalog import MemoryCatalog, Narrowed
+from toolscript.core.namespaces import Namespaces, ordered, seen_in
+from toolscript.testing.catalog import MemoryCatalog
 from toolscript.tools.model.search_log import (
     MAX_COUNTED,
     Gap,
@@ -18,11 +19,19 @@ from toolscript.tools.model.search_log import (
 )
 
 
-class MemorySearchLog(Narrowed):
+class MemorySearchLog:
+    """A view of some namespaces is a shallow copy: it shares the entries."""
+
     def __init__(self, catalog: MemoryCatalog, max_counted: int = MAX_COUNTED) -> None:
         self._catalog = catalog
         self._max_counted = max_counted
         self._entries: dict[SearchPosition, LoggedSearch] = {}
+        self.namespaces: Namespaces = None
+
+    def within(self, namespaces: Namespaces) -> "MemorySearchLog":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def write(self, searches: Sequence[LoggedSearch], /) -> None:
         for search in searches:

@@ -1,12 +1,16 @@
-"""In-memory skills: taxonomy, assignments, centroids and suggestions."""
+"""In-memory skills: taxonomy, assignments, centroids and suggestions.
+
+A view of some namespaces is a shallow copy: it shares the rows.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 
-from toolscript.core.items import MIN_CONFIDENCE, AssignedBy, Assignment, StoredItem
+from toolscript.core.items import MIN_CONFIDENCE, AssignedBy, Assignment, Item, StoredItem
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import (
@@ -27,7 +31,7 @@ from toolscript.core.taxonomy import (
     skill_point_id,
 )
 from toolscript.core.values import OnProgress, Progress, silent
-from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet, Narrowed, without_schemas
+from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.model.centroids import (
     Centroid,
@@ -73,7 +77,7 @@ class _Kept:
     updated_at: datetime
 
 
-class MemoryTaxonomy(Narrowed):
+class MemoryTaxonomy:
     """`count_tools` returns the number of a skill's indexed items in a view; the double that counts sets it."""
 
     def __init__(self, catalog: MemoryCatalog) -> None:
@@ -82,7 +86,13 @@ class MemoryTaxonomy(Narrowed):
         self._kept: dict[str, _Kept] = {}
         self._audit: list[AuditEntry] = []
         self._described: dict[tuple[str, str], EnhancedDescription] = {}
+        self.namespaces: Namespaces = None
         self.count_tools: Callable[[str, Namespaces], int] = lambda _skill_id, _namespaces: 0
+
+    def within(self, namespaces: Namespaces) -> "MemoryTaxonomy":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def revision(self) -> int:
         return max((entry.revision for entry in self._kept.values()), default=0)
@@ -303,7 +313,7 @@ class MemorySkillVectors:
         return [
             Observed(
                 stored.id,
-                without_schemas(stored.item),
+                _without_schemas(stored.item),
                 item.vector,
                 stored.assignments,
                 stored.id in self._dirty.by_hand,
@@ -348,6 +358,10 @@ class MemorySkillVectors:
         return rows
 
 
+def _without_schemas(item: Item) -> Item:
+    return replace(item, input_schema=None, output_schema=None, annotations=None)
+
+
 @dataclass
 class _Suggested:
     suggestion: Suggestion
@@ -355,14 +369,20 @@ class _Suggested:
     confidences: dict[int, float] = field(default_factory=dict)
 
 
-class MemorySuggestions(Narrowed):
+class MemorySuggestions:
     def __init__(self, catalog: MemoryCatalog, taxonomy: MemoryTaxonomy) -> None:
         self._catalog = catalog
         self._taxonomy = taxonomy
         self._ids = count(1)
         # By key and namespace.
         self._by_key: dict[tuple[str, str], _Suggested] = {}
+        self.namespaces: Namespaces = None
         catalog.detach_suggestions = self._remove_from_all
+
+    def within(self, namespaces: Namespaces) -> "MemorySuggestions":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
@@ -525,11 +545,17 @@ class MemorySuggestions(Narrowed):
         self._taxonomy.write_audit(actor, audit_action(state), before.id, details, before.namespace)
 
 
-class MemoryAssignments(Narrowed):
+class MemoryAssignments:
     def __init__(self, catalog: MemoryCatalog, taxonomy: MemoryTaxonomy, suggestions: MemorySuggestions) -> None:
         self._catalog = catalog
         self._taxonomy = taxonomy
         self._suggestions = suggestions
+        self.namespaces: Namespaces = None
+
+    def within(self, namespaces: Namespaces) -> "MemoryAssignments":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def of(self, item_id: int) -> tuple[Assignment, ...]:
         return self._stored(item_id).assignments

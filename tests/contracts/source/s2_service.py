@@ -65,8 +65,8 @@ class Running:
         return {"authorization": f"Bearer {self.issuer.token(name, **claims)}"}
 
     def put(self, *documents: Json, tenant: str = "acme") -> None:
-        output = self.send("PUT", "/api/v1/documents", {"documents": documents}, self.as_tenant(tenant)).json()
-        assert [result["state"] for result in output["results"]] == ["created"] * len(documents), output
+        output = self.send("PUT", "/documents", {"documents": documents}, self.as_tenant(tenant)).json()
+        assert [result["status"] for result in output["results"]] == ["created"] * len(documents), output
 
     def search(self, asked: Json, tenant: str = "acme", status: int = 200) -> Json:
         answer = self.send("POST", "/search", asked, self.as_tenant(tenant))

@@ -12,7 +12,7 @@ from tests.contracts.source.s2_service import LIBRARY, Json, Running, cosine_of_
 from toolscript.core.settings.service import Settings
 
 QUERY = "who pays the tax of the harbour"
-LINES = "application/x-ndjson"
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
 
 
 @pytest.fixture(scope="module")
@@ -125,9 +125,8 @@ def test_by_default_nothing_is_reranked_streamed_or_given_a_cursor(service: Runn
 
 @pytest.mark.states("S2-087")
 def test_a_token_of_an_answer_leads_to_the_next_page_and_belongs_to_its_tenant(service: Running) -> None:
-    whole, pages = service.found({"query": QUERY}), []
-    cursor: str | None = ""
-    while cursor is not None:
+    whole, pages, cursor = service.found({"query": QUERY}), [], "*"
+    while cursor:
         page = service.search({"query": QUERY, "top_k": 1, "cursor": cursor})
         pages += [hit["doc_id"] for hit in page["hits"]]
         cursor, last = page["next_cursor"], cursor
@@ -137,11 +136,16 @@ def test_a_token_of_an_answer_leads_to_the_next_page_and_belongs_to_its_tenant(s
 
 
 @pytest.mark.states("S2-088")
-def test_hits_are_streamed_as_lines_to_clients_that_accept_them(service: Running) -> None:
+def test_hits_are_streamed_as_lines_or_events_to_clients_that_accept_them(service: Running) -> None:
     whole = service.found({"query": QUERY})
-    answer = service.send("POST", "/search", {"query": QUERY}, {**service.as_tenant(), "accept": LINES})
-    *hits, end = [json.loads(line) for line in answer.text.splitlines()]
+    output = {
+        kind: service.send("POST", "/search", {"query": QUERY}, {**service.as_tenant(), "accept": kind}).text
+        for kind in (LINES, EVENTS)
+    }
+    *hits, end = [json.loads(line) for line in output[LINES].splitlines()]
     assert ([hit["doc_id"] for hit in hits], end["total"]) == (whole, 4)
+    events = output[EVENTS].strip().split("\n\n")
+    assert [event.split("\n")[0] for event in events] == ["event: hit"] * len(whole) + ["event: end"]
 
 
 @pytest.mark.states("S2-025", "S2-026", "S2-077")
@@ -151,7 +155,7 @@ def test_the_tenant_claim_decides_which_documents_are_visible(service: Running) 
         assert [hit["snippet"] for hit in answer["hits"]] == ["Another lease of another harbour."], kind
         assert answer["total"] == 1
         assert service.found({"query": "lease harbour tax", "search_type": kind}, "third") == []
-    for path, status in (("/api/v1/documents/lease", 200), ("/api/v1/documents/verdict", 404)):
+    for path, status in (("/documents/lease", 200), ("/documents/verdict", 404)):
         assert service.send("GET", path, headers=service.as_tenant("other")).status_code == status
     elsewhere = {**service.as_tenant("other"), "x-tenant-id": "acme", "x-debug-tenant": "acme"}
     assert len(service.send("POST", "/search?tenant_id=acme", {"query": QUERY}, elsewhere).json()["hits"]) == 1

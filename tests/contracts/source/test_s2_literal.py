@@ -67,8 +67,8 @@ def test_the_command_line_uses_the_services_default(service: Running) -> None:
 
     def ran(*options: str) -> tuple[str, str | None]:
         done = run_here(mine, "documents", "search", QUERY, *options, "--json")
-        answer = json.loads(done.stdout)
-        return answer["search_type"], answer["fusion"]
+        metadata = json.loads(done.stdout)["metadata"]
+        return metadata["search_type"], metadata["fusion"]
 
     assert ran() == ("semantic", None)
     assert ran("--search-type", "keyword") == ("keyword", None)
@@ -85,6 +85,6 @@ def test_an_agent_gets_the_installations_default(service: Running) -> None:
         return dict(json.loads(answer[answer.index("{") :])["result"]["structuredContent"])
 
     own, keyword = told(), told(search_type="keyword")
-    assert (own["search_type"], keyword["search_type"]) == ("semantic", "keyword")
-    results = [(hit["doc_id"], hit["score"]) for hit in own["hits"]]
+    assert (own["metadata"]["search_type"], keyword["metadata"]["search_type"]) == ("semantic", "keyword")
+    results = [(result["id"], result["score"]) for result in own["results"]]
     assert results == hits(service.search({"query": QUERY}))

@@ -15,6 +15,7 @@ import pytest
 from tests.contracts.source.s2_service import LIBRARY, Json, Running, running
 from tests.e2e.commands import run_here
 from tests.unit.core.embedding.tiny_cross_encoder import NOTHING_COMMON, write_cross_encoder
+from tests.unit.core.llm.text_endpoint import TextEndpoint
 from tests.unit.server.metrics.metrics_page import value
 from tests.unit.server.metrics.otlp_receiver import OtlpReceiver, otlp_receiver
 from toolscript.core.settings.service import Settings
@@ -50,6 +51,8 @@ def watched(
     plans.write_text(json.dumps(PLANS), "utf-8")
     with ExitStack() as stack:
         receiver = stack.enter_context(otlp_receiver())
+        scores = [{"passage": 1, "score": 10}, {"passage": 2, "score": 90}, {"passage": 3, "score": 50}]
+        text = stack.enter_context(TextEndpoint({"scores": scores}))
         settings = {
             "TOOLSCRIPT_ENVIRONMENT": "development",
             "TOOLSCRIPT_DEBUG_BYPASS_AUTH": "true",
@@ -59,6 +62,8 @@ def watched(
             "TOOLSCRIPT_QUERY_LOG": str(queries),
             "TOOLSCRIPT_QUERY_LOG_KEEPS": "text",
             "TOOLSCRIPT_RERANK_MODEL": str(write_cross_encoder(folder / "reranker")),
+            "TOOLSCRIPT_TEXT_URL": text.url,
+            "TOOLSCRIPT_TEXT_MODEL": "judge",
         }
         service = stack.enter_context(running(engines, migrated_database, folder, **settings))
         service.put(*LIBRARY, tenant="debug")
@@ -171,15 +176,18 @@ def test_a_plan_ends_at_its_top_k_and_its_fields(watched: Watched) -> None:
 
 
 @pytest.mark.states("S2-011", "S2-032", "S2-085", "S2-086", "S2-098")
-def test_a_cross_encoder_reranks_on_request(watched: Watched) -> None:
+def test_a_cross_encoder_or_a_language_model_reranks_on_request(watched: Watched) -> None:
     request = {"query": "blue dog sky", "search_type": "semantic"}
     plain = watched.service.search(request, "animals")
     learned = watched.service.search({**request, "rerank": "cross_encoder"}, "animals")
+    judged = watched.service.search({**request, "rerank": "llm"}, "animals")
+    first, second, third = (hit["doc_id"] for hit in plain["hits"])
     # Score of the model for two texts with so many words in common, between 0 and 1.
     common = {"dog": 4, "fish": 0, "cat": 0}
     assert {hit["doc_id"]: hit["score"] for hit in learned["hits"]} == pytest.approx(
         {name: 1 / (1 + math.exp(-(NOTHING_COMMON + count))) for name, count in common.items()}, abs=1e-4
     )
-    assert plain["reranked_by"] is None
+    assert [hit["doc_id"] for hit in judged["hits"]] == [second, third, first]
+    assert (plain["reranked_by"], judged["reranked_by"]) == (None, "judge")
     assert learned["reranked_by"]
-    assert learned["degraded"] == []
+    assert learned["degraded"] == judged["degraded"] == []

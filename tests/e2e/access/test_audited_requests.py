@@ -82,8 +82,12 @@ def requests_of(state: State) -> dict[str, Request]:
         "POST /api/v1/documents/delete": Request(
             WRITER, f"{API}/documents/delete", "documents.delete", {"ids": ["letter", "absent"]}
         ),
-        "PUT again": Request(WRITER, f"{API}/documents", "documents.put", one),
+        "PUT /documents": Request(WRITER, "/documents", "documents.put", one),
         "DELETE /api/v1/documents/{document_id}": Request(WRITER, f"{API}/documents/letter", "documents.delete"),
+        "PUT again": Request(WRITER, f"{API}/documents", "documents.put", one),
+        "DELETE /documents": Request(WRITER, "/documents", "documents.delete", {"ids": ["letter"]}),
+        "PUT once more": Request(WRITER, f"{API}/documents", "documents.put", one),
+        "DELETE /documents/{document_id}": Request(WRITER, "/documents/letter", "documents.delete"),
         "POST of servers": Request("admin", f"{API}/jobs", "servers.sync", {"servers": ["notes"]}),
     }
 

@@ -32,6 +32,8 @@ DISGUISES: list[dict[str, str]] = [
 FOR_EVERYBODY = {"GET /livez", "GET /readyz", "GET /search/health"}
 # Routes that are public: searches only.
 FOR_THE_PUBLIC = {
+    "POST /api/v1/tools/search",
+    "POST /api/v1/skills/search",
     "POST /api/v1/search",
     "GET /api/v1/search/skills",
     "GET /api/v1/search/tools",

@@ -40,11 +40,11 @@ def _as_json(value: Any) -> Any:
 
 def _call_of(operation: str, arguments: Json) -> tuple[tuple[Any, ...], Json]:
     """Return the positional and keyword arguments of a Python client's method."""
-    first = {"gateway.call": "id", "tools.get": "id", "skills.get": "id", "documents.get": "id"}
-    first |= {"documents.delete": "ids", "documents.put": "documents", "gateway.types": "names"}
+    first = {"tools.call": "id", "tools.get": "id", "skills.get": "id", "documents.get": "id"}
+    first |= {"documents.delete": "ids", "documents.put": "documents", "tools.types": "names"}
     name = first.get(operation, "query")
     positional = [arguments[name]] if name in arguments else []
-    if operation == "gateway.call":
+    if operation == "tools.call":
         positional.append(arguments["arguments"])
         return tuple(positional), {}
     return tuple(positional), {key: value for key, value in arguments.items() if key != name}
@@ -59,7 +59,7 @@ class InProcess:
         self._gateway = gateway
 
     def has(self, operation: str, arguments: Json) -> bool:
-        return operation.startswith(("gateway.", "tools.")) or operation == "servers.list"
+        return operation.startswith("tools.") or operation == "servers.list"
 
     async def do(self, operation: str, arguments: Json) -> Json:
         given = {name: value for name, value in arguments.items() if name != "page_size"}
@@ -69,10 +69,10 @@ class InProcess:
                 return {"answer": {"results": [tool.to_json() async for tool in self._gateway.tools(**named)]}}
             if operation == "servers.list":
                 return {"answer": {"results": [server.to_json() for server in await self._gateway.servers()]}}
-            result = await getattr(self._gateway, operation.partition(".")[2])(*positional, **named)
+            result = await getattr(self._gateway, operation.removeprefix("tools."))(*positional, **named)
         except ToolscriptError as error:
             return _failed(error)
-        return {"answer": {"module": result} if operation == "gateway.types" else _as_json(result)}
+        return {"answer": {"module": result} if operation == "tools.types" else _as_json(result)}
 
 
 class PythonSync:
@@ -89,11 +89,11 @@ class PythonSync:
         positional, named = _call_of(operation, arguments)
         try:
             result = getattr(getattr(self._client, resource), method)(*positional, **named)
-            if hasattr(result, "pages") or isinstance(result, list):
+            if hasattr(result, "pages"):
                 return {"answer": {"results": [entry.to_json() for entry in result]}}
         except ToolscriptError as error:
             return _failed(error)
-        return {"answer": {"module": result} if operation == "gateway.types" else _as_json(result)}
+        return {"answer": {"module": result} if operation == "tools.types" else _as_json(result)}
 
 
 class PythonAsync:
@@ -113,11 +113,9 @@ class PythonAsync:
             if hasattr(result, "pages"):
                 return {"answer": {"results": [entry.to_json() async for entry in result]}}
             answer = await result
-            if isinstance(answer, list):
-                return {"answer": {"results": [entry.to_json() for entry in answer]}}
         except ToolscriptError as error:
             return _failed(error)
-        return {"answer": {"module": answer} if operation == "gateway.types" else _as_json(answer)}
+        return {"answer": {"module": answer} if operation == "tools.types" else _as_json(answer)}
 
 
 class Program:
@@ -151,7 +149,7 @@ def program(words: Sequence[str], url: str, token: str) -> Iterator[Program]:
 
 
 class Http:
-    """Plain requests; the other surfaces are compared with it."""
+    """Plain requests of `/api/v1`; the other surfaces are compared with it."""
 
     name = "HTTP"
     LISTS: Mapping[str, str] = {
@@ -162,12 +160,6 @@ class Http:
         "knowledge.list_sources": "knowledge/sources",
     }
 
-    SEARCHES: Mapping[str, str] = {
-        "tools.search": "/api/v1/search",
-        "documents.search": "/search",
-        "knowledge.search": "/api/v1/knowledge/search",
-    }
-
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
 
@@ -175,13 +167,13 @@ class Http:
         return True
 
     async def do(self, operation: str, arguments: Json) -> Json:
-        resource, _, method = operation.partition(".")
-        if resource == "gateway":
-            return await self._of_gateway(method, arguments)
-        if method == "search":
-            return await self._search(operation, arguments)
         if operation in self.LISTS:
             return await self._list(self.LISTS[operation], arguments)
+        resource, _, method = operation.partition(".")
+        if operation == "tools.types":
+            names = ",".join(arguments["names"])
+            answer = await self._client.get("/runtime/tools.ts", params={"filter": names, "compact": "false"})
+            return {"answer": {"module": answer.text}} if answer.status_code < 400 else _error_of(answer)
         if method == "get":
             return _answer_of(await self._client.get(f"/api/v1/{resource}/{quote(str(arguments['id']), safe='')}"))
         if operation == "documents.put":
@@ -189,23 +181,6 @@ class Http:
             headers = {"content-type": "application/x-ndjson"}
             return _put_of(await self._client.put("/api/v1/documents", content=lines, headers=headers))
         return _answer_of(await self._client.post(f"/api/v1/{resource}/{method}", json=arguments))
-
-    async def _of_gateway(self, method: str, arguments: Json) -> Json:
-        if method == "search":
-            named = {"q" if name == "query" else name: value for name, value in arguments.items()}
-            return _answer_of(await self._client.get("/search", params=named))
-        if method == "call":
-            path = f"/tools/{quote(arguments['id'], safe='')}"
-            return _answer_of(await self._client.post(path, json=arguments["arguments"]))
-        names = ",".join(arguments["names"])
-        answer = await self._client.get("/runtime/tools.ts", params={"filter": names, "compact": "false"})
-        return {"answer": {"module": answer.text}} if answer.status_code < 400 else _error_of(answer)
-
-    async def _search(self, operation: str, arguments: Json) -> Json:
-        if operation != "skills.search":
-            return _answer_of(await self._client.post(self.SEARCHES[operation], json=arguments))
-        found = _answer_of(await self._client.get("/api/v1/search/skills", params=arguments))
-        return found if "error" in found else {"answer": {"results": found["answer"]}}
 
     async def _list(self, path: str, arguments: Json) -> Json:
         query = {name: value for name, value in arguments.items() if name != "page_size"}
@@ -243,12 +218,12 @@ class Mcp:
 
     name = "MCP"
     GATEWAY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-        "gateway.search": ("search_tools", ("query", "limit", "threshold")),
-        "gateway.call": ("call_tool", ("id", "arguments")),
+        "tools.search": ("search_tools", ("query", "limit", "threshold")),
+        "tools.call": ("call_tool", ("id", "arguments")),
     }
     SERVICE: Mapping[str, tuple[str, tuple[str, ...]]] = {
-        "tools.search": ("search_tools", ("query", "limit")),
-        "documents.search": ("search_documents", ("query", "top_k", "filters")),
+        "tools.search": ("search_tools", ("query", "limit", "threshold")),
+        "documents.search": ("search_documents", ("query", "limit", "filters")),
         "knowledge.search": ("search_knowledge", ("query", "limit")),
     }
 
@@ -261,12 +236,13 @@ class Mcp:
 
     async def do(self, operation: str, arguments: Json) -> Json:
         named = dict(arguments)
-        if operation == "gateway.call":
+        if operation == "tools.call":
             named["tool"] = named.pop("id")
         result = await self._client.call_tool(self._tools[operation][0], named)
         data = result.model_dump(by_alias=True, mode="json")
-        if operation == "gateway.call" and not _is_ours(data):
-            return {"answer": {name: data.get(name) for name in ("content", "structuredContent", "isError")}}
+        if operation == "tools.call" and not _is_ours(data):
+            content = {"content": data["content"], "structured_content": data.get("structuredContent")}
+            return {"answer": {**content, "is_error": data["isError"]}}
         if data["isError"]:
             return {"error": {"code": None, "message": data["content"][0]["text"]}}
         return {"answer": _renamed(data["structuredContent"])}
@@ -277,12 +253,6 @@ def _is_ours(data: Json) -> bool:
     return bool(data["isError"]) and "it went wrong" not in data["content"][0]["text"]
 
 
-def hits_of(answer: Json) -> list[Json]:
-    """Return the hits of an answer, whatever its document calls them."""
-    hits = next(answer[name] for name in ("tools", "hits", "results") if name in answer)
-    return [*hits]
-
-
 def _renamed(data: Json) -> Json:
     """Return an answer of MCP, or of `--json` of the gateway's commands, in the words of the API."""
     hits = [
@@ -291,7 +261,7 @@ def _renamed(data: Json) -> Json:
             "name": hit.get("tool") or hit.get("toolId") or hit.get("name"),
             "kind": hit.get("kind") or hit.get("type") or "tool",
         }
-        for hit in hits_of(data)
+        for hit in data["results"]
     ]
     return {"results": hits, "metadata": {"good_match": data.get("good_match"), **data.get("metadata", {})}}
 
@@ -305,7 +275,7 @@ class Commands:
         self._variables = variables
         self._folder = folder
 
-    GATEWAY = ("gateway.search", "gateway.call", "gateway.types")
+    GATEWAY = ("tools.search", "tools.call", "tools.types")
     SERVICE = ("tools.search", "skills.search", "documents.search", "documents.get", "documents.delete")
 
     def has(self, operation: str, arguments: Json) -> bool:
@@ -335,13 +305,18 @@ def _options(arguments: Json, *names: str) -> list[str]:
 
 class GatewayCommands(Commands):
     def has(self, operation: str, arguments: Json) -> bool:
-        return operation in self.GATEWAY and "server" not in arguments
+        return operation in self.GATEWAY and "include_schemas" not in arguments
 
     async def do(self, operation: str, arguments: Json) -> Json:
-        if operation == "gateway.types":
+        if operation == "tools.types":
             return self.run("get-types", *arguments["names"])
-        if operation == "gateway.call":
-            return self.run("call", arguments["id"], json.dumps(arguments["arguments"]))
+        if operation == "tools.call":
+            result = self.run("call", arguments["id"], json.dumps(arguments["arguments"]))
+            if "error" in result:
+                return result
+            data = result["answer"]
+            content = {"content": data["content"], "structured_content": data.get("structuredContent")}
+            return {"answer": {**content, "is_error": data["isError"]}}
         result = self.run("search", arguments["query"], *_options(arguments, "limit", "kind", "threshold"))
         return result if "error" in result else {"answer": _renamed(result["answer"])}
 
@@ -349,7 +324,7 @@ class GatewayCommands(Commands):
 class ServiceCommands(Commands):
     def has(self, operation: str, arguments: Json) -> bool:
         # A number that an option does not take is wrong usage, which is answered as text.
-        return operation in self.SERVICE and arguments.get("top_k") != 0
+        return operation in self.SERVICE and arguments.get("limit") != 0
 
     async def do(self, operation: str, arguments: Json) -> Json:
         if operation == "documents.get":
@@ -360,11 +335,8 @@ class ServiceCommands(Commands):
         words = ["tools", "skills"] if operation == "skills.search" else words
         schemas = ["--schemas"] if arguments.get("include_schemas") else []
         filters = ["--filter", json.dumps(arguments["filters"])] if "filters" in arguments else []
-        kinds = ["--kind", arguments["item_type"]] if "item_type" in arguments else []
-        most = arguments.get("limit", arguments.get("top_k"))
-        options = [*([] if most is None else ["--limit", str(most)]), *kinds]
-        found = self.run(*words, arguments["query"], *options, *schemas, *filters)
-        return {"answer": {"results": found["answer"]}} if isinstance(found.get("answer"), list) else found
+        options = _options(arguments, "limit", "kind", "threshold")
+        return self.run(*words, arguments["query"], *options, *schemas, *filters)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.behaviour.drivers import Driver, Json, gateway_drivers, hits_of, service_drivers
+from tests.e2e.behaviour.drivers import Driver, Json, gateway_drivers, service_drivers
 from tests.e2e.gateway.conftest import furnished, served, weights
 from tests.e2e.gateway.machines import Gateway as GatewayProcess
 from tests.e2e.gateway.machines import Machine
@@ -27,19 +27,14 @@ DOCUMENTS = [
 OLD = {"must": [{"field": "year", "op": "lt", "value": 1900}]}
 
 GATEWAY_CASES: list[tuple[str, Json]] = [
-    ("gateway.search", {"query": "add two numbers"}),
-    ("gateway.search", {"query": "add two numbers", "limit": 1}),
-    ("gateway.search", {"query": "read a file", "limit": 10, "threshold": 0.0}),
-    ("gateway.search", {"query": "review code", "kind": "prompt", "threshold": 0.1}),
-    ("gateway.search", {"query": "zzyzx quuxify the frobnicator"}),
-    (
-        "gateway.search",
-        {"query": "add numbers", "server": ["plain"], "why_not": "plain__refuse", "log": False},
-    ),
-    ("gateway.search", {"query": "add two numbers", "server": ["nobody"]}),
-    ("gateway.search", {"query": "  "}),
-    ("gateway.search", {"query": "x", "limit": 0}),
-    ("gateway.search", {"query": "x" * 1_001}),
+    ("tools.search", {"query": "add two numbers"}),
+    ("tools.search", {"query": "add two numbers", "limit": 1}),
+    ("tools.search", {"query": "read a file", "limit": 10, "threshold": 0.0}),
+    ("tools.search", {"query": "review code", "kind": "prompt", "threshold": 0.1}),
+    ("tools.search", {"query": "zzyzx quuxify the frobnicator"}),
+    ("tools.search", {"query": "  "}),
+    ("tools.search", {"query": "x", "limit": 0}),
+    ("tools.search", {"query": "x" * 1_001}),
     ("tools.list", {"page_size": 3}),
     ("tools.list", {"kind": "prompt"}),
     ("tools.list", {"server": "plain", "page_size": 1}),
@@ -48,19 +43,19 @@ GATEWAY_CASES: list[tuple[str, Json]] = [
     ("tools.get", {"id": "plain__add"}),
     ("tools.get", {"id": "plain__addd"}),
     ("tools.get", {"id": "nonsense"}),
-    ("gateway.call", {"id": "plain__add", "arguments": {"a": 1, "b": 2}}),
-    ("gateway.call", {"id": "plain__fail", "arguments": {}}),
-    ("gateway.call", {"id": "plain__refuse", "arguments": {}}),
-    ("gateway.call", {"id": "plain__nothing", "arguments": {}}),
-    ("gateway.call", {"id": "nobody__nothing", "arguments": {}}),
-    ("gateway.types", {"names": ["plain__add"]}),
-    ("gateway.types", {"names": ["nothing"]}),
+    ("tools.call", {"id": "plain__add", "arguments": {"a": 1, "b": 2}}),
+    ("tools.call", {"id": "plain__fail", "arguments": {}}),
+    ("tools.call", {"id": "plain__refuse", "arguments": {}}),
+    ("tools.call", {"id": "plain__nothing", "arguments": {}}),
+    ("tools.call", {"id": "nobody__nothing", "arguments": {}}),
+    ("tools.types", {"names": ["plain__add"]}),
+    ("tools.types", {"names": ["nothing"]}),
     ("servers.list", {"page_size": 1}),
 ]
 SERVICE_CASES: list[tuple[str, Json]] = [
     ("tools.search", {"query": "schedule a meeting"}),
     ("tools.search", {"query": "schedule a meeting", "limit": 1}),
-    ("tools.search", {"query": "schedule a meeting", "item_type": "tool", "limit": 3}),
+    ("tools.search", {"query": "schedule a meeting", "kind": "tool", "limit": 3}),
     ("tools.search", {"query": "zzyzx quuxify the frobnicator"}),
     ("tools.search", {"query": "  "}),
     ("tools.search", {"query": "x" * 1_001}),
@@ -72,12 +67,12 @@ SERVICE_CASES: list[tuple[str, Json]] = [
     ("skills.search", {"query": "schedule a meeting", "limit": 2}),
     ("skills.list", {"page_size": 3}),
     ("skills.get", {"id": "nothing"}),
-    ("documents.search", {"query": "ships", "top_k": 5}),
+    ("documents.search", {"query": "ships", "limit": 5}),
     ("documents.put", {"documents": DOCUMENTS}),
     ("documents.put", {"documents": DOCUMENTS[:1]}),
-    ("documents.search", {"query": "ships and harbours", "top_k": 2}),
+    ("documents.search", {"query": "ships and harbours", "limit": 2}),
     ("documents.search", {"query": "ships", "filters": OLD}),
-    ("documents.search", {"query": "ships", "top_k": 0}),
+    ("documents.search", {"query": "ships", "limit": 0}),
     ("documents.get", {"id": "b/2"}),
     ("documents.list", {"page_size": 2}),
     ("documents.delete", {"ids": ["b/1", "b/2", "b/3", "b/4"]}),
@@ -87,14 +82,13 @@ SERVICE_CASES: list[tuple[str, Json]] = [
     ("knowledge.list_sources", {"page_size": 1}),
 ]
 # Fields that differ from one request to the next, or that not every surface has.
-VOLATILE = {"query_id", "took_ms", "updated_at", "hint", "line"}
+VOLATILE = {"query_id", "took_ms", "stages_ms", "updated_at", "hint", "line"}
 # What a server says of itself only while it runs: gateways with the same servers may let others sleep.
 RUNTIME = {"state", "protocol", "version"}
 # Of these operations, MCP and some commands return a part, with other names: this is what all have.
 SHARED = {
     "tools.search": ("name", "confidence"),
-    "gateway.search": ("name", "confidence"),
-    "documents.search": ("doc_id", "score"),
+    "documents.search": ("id", "score"),
     "knowledge.search": ("id",),
 }
 
@@ -123,11 +117,7 @@ async def of_service(demo: Demo, tmp_path: Path, typescript: Sequence[str]) -> A
 def whole(value: Any) -> Any:
     """Return an answer without what is volatile, null and absent alike."""
     if isinstance(value, Mapping):
-        fields = {
-            name: whole(field)
-            for name, field in value.items()
-            if name not in VOLATILE and not name.endswith("_time_ms")
-        }
+        fields = {name: whole(field) for name, field in value.items() if name not in VOLATILE}
         return {name: field for name, field in fields.items() if field is not None}
     if isinstance(value, list):
         return [whole(entry) for entry in value]
@@ -150,16 +140,15 @@ def shared(operation: str, outcome: Json) -> Any:
         return whole(outcome)
     hits = [
         [_full_name(hit) if name == "name" else hit.get(name) for name in SHARED[operation]]
-        for hit in hits_of(outcome["answer"])
+        for hit in outcome["answer"]["results"]
     ]
     rounded = [[round(field, 2) if isinstance(field, float) else field for field in hit] for hit in hits]
-    answer = outcome["answer"]
-    return {"hits": rounded, "good_match": answer.get("metadata", answer).get("good_match")}
+    return {"hits": rounded, "good_match": outcome["answer"]["metadata"].get("good_match")}
 
 
 def _full_name(hit: Json) -> str:
     server = hit.get("server")
-    name = str(hit.get("toolId") or hit["name"])
+    name = str(hit["name"])
     return name if "__" in name or server is None else f"{server}__{name}"
 
 

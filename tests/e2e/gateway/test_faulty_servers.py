@@ -100,7 +100,9 @@ def test_a_server_that_dies_in_a_call_is_reported_and_restarted(troubled: tuple[
 def test_of_a_description_of_five_megabytes_the_beginning_is_kept(troubled: tuple[Machine, Gateway]) -> None:
     _, gateway = troubled
     assert _status(gateway, "long") == "ready"
-    described = {item["name"]: item["description"] for item in gateway.listed("&server=long")}
+    described = {
+        item["toolName"]: item["description"] for item in gateway.ask("/tools?filter=long").json()["tools"]
+    }
     assert described["short"] == "a few words"
     assert 1_000 < len(described["long"]) <= 100_000
     assert gateway.search("long__long")["results"][0]["toolId"] == "long__long"
@@ -117,10 +119,10 @@ def test_of_two_tools_with_one_name_the_first_counts_and_the_other_is_reported(
     troubled: tuple[Machine, Gateway],
 ) -> None:
     machine, gateway = troubled
-    listed = gateway.listed("&server=twice")
-    assert [item["name"] for item in listed].count("good") == 1
-    assert next(item for item in listed if item["name"] == "good")["description"] != "the second of its name"
-    assert "also good" in {item["name"] for item in listed}
+    listed = gateway.ask("/tools?filter=twice").json()["tools"]
+    assert [item["toolName"] for item in listed].count("good") == 1
+    assert next(item for item in listed if item["toolName"] == "good")["description"] != "the second of its name"
+    assert "also good" in {item["toolName"] for item in listed}
     assert "left out" in _error(gateway, "twice")
     assert "left out" in machine.here().run("gateway", "status").stdout
 
@@ -158,8 +160,9 @@ def test_ten_thousand_tools_are_searched_while_they_are_still_being_embedded(mac
         until(lambda: gateway.server("many").get("tools") == 10_000 and gateway.health()["items"] == 10_001, "all")
         assert gateway.search("tool_7777")["results"][0]["toolId"] == "many__tool_7777"
         assert gateway.search("read the contents of a file")["results"][0]["toolId"] == "good__read_file"
+        assert gateway.ask("/tools?offset=10000").json()["total"] == 10_001
         assert gateway.ask("/runtime/tools.ts?filter=many__tool_1").status_code == 200
-        assert len(gateway.listed("&server=many")) == 200
+        assert len([*gateway.ask("/tools?limit=1000").json()["tools"]]) == 1_000
 
 
 def test_a_call_right_after_a_crash_waits_for_the_restart(tmp_path: Path, weights: Path) -> None:

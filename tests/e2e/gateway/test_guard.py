@@ -13,16 +13,7 @@ from tests.e2e.gateway.machines import Gateway, Machine, new_machine
 pytestmark = pytest.mark.requirement("TS-008")
 
 TOKEN = "a-token-of-the-tests"
-PATHS = (
-    "/search?q=x",
-    "/health",
-    "/api/v1/tools",
-    "/runtime/tools.ts",
-    "/livez",
-    "/mcp",
-    "/mcp/plain",
-    "/nothing",
-)
+PATHS = ("/search?q=x", "/health", "/tools", "/runtime/tools.ts", "/livez", "/mcp", "/mcp/plain", "/nothing")
 
 
 @pytest.fixture(scope="module")

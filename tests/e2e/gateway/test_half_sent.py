@@ -20,13 +20,12 @@ from tests.support.reserved_ports import reserved_port
 pytestmark = [pytest.mark.requirement("TS-010"), pytest.mark.alone, pytest.mark.slow]
 
 BODY = b'{"query": "half a'
-HEAD = b"POST %b HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+HEAD = b"POST /api/v1/tools/search HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
 STARTS = (
     HEAD + b"content-length: 1000\r\n\r\n" + BODY,
     HEAD + b"transfer-encoding: chunked\r\n\r\n11\r\n" + BODY,
     HEAD,
 )
-OF_GATEWAY, OF_SERVICE = b"/tools/files__read", b"/api/v1/search"
 ENDED_SECONDS, ALIVE_SECONDS, LOOKS = 20.0, 0.5, 20
 SIZES = [150, pytest.param(1_500, marks=pytest.mark.nightly)]
 
@@ -55,7 +54,7 @@ def serving_demo(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def half_sent(url: str, path: bytes, count: int) -> Iterator[dict[socket.socket, float]]:
+def half_sent(url: str, count: int) -> Iterator[dict[socket.socket, float]]:
     """Open so many connections, each with a part of a request; yield when each was made."""
     place = urlsplit(url)
     assert place.hostname is not None
@@ -63,7 +62,7 @@ def half_sent(url: str, path: bytes, count: int) -> Iterator[dict[socket.socket,
         made = {}
         for number in range(count):
             connection = stack.enter_context(socket.create_connection((place.hostname, place.port or 80), 30))
-            connection.sendall(STARTS[number % len(STARTS)] % path)
+            connection.sendall(STARTS[number % len(STARTS)])
             connection.setblocking(False)
             made[connection] = time.monotonic()
         yield made
@@ -104,15 +103,15 @@ def look(url: str) -> float:
     return time.perf_counter() - began
 
 
-def assert_that_others_are_answered_and_each_ends(url: str, path: bytes, count: int) -> None:
-    alone, began = slowest_look(url), time.monotonic()
-    with open_files_up_to(count + 500), half_sent(url, path, count) as made:
-        sending = time.monotonic() - began
-        slowest = max(look(url), slowest_look(url))
+def assert_that_others_are_answered_and_each_ends(url: str, count: int) -> None:
+    alone = slowest_look(url)
+    with open_files_up_to(count + 500), half_sent(url, count) as made:
+        # The first look is behind the arrival of so many, which costs what that of whole requests does.
+        look(url)
+        slowest = slowest_look(url)
         ended = seconds_until_ended(made)
     # That a machine is busy is no fault.
-    most = max(ALIVE_SECONDS, 2 * alone, 2 * sending)
-    assert slowest < most, f"{slowest:.2f} s beside {count}, {alone:.2f} s alone"
+    assert slowest < max(ALIVE_SECONDS, 2 * alone), f"{slowest:.2f} s beside {count}, {alone:.2f} s alone"
     assert max(ended) < ENDED_SECONDS, f"{max(ended):.1f} s"
 
 
@@ -121,10 +120,10 @@ def test_half_sent_requests_keep_the_gateway_from_nothing(machine: Machine, coun
     machine = machine.also(TOOLSCRIPT_SEARCH_MODEL="none")
     machine.configure({})
     with machine.gateway() as gateway:
-        assert_that_others_are_answered_and_each_ends(gateway.url, OF_GATEWAY, count)
+        assert_that_others_are_answered_and_each_ends(gateway.url, count)
 
 
 @pytest.mark.parametrize("count", SIZES)
 def test_half_sent_requests_keep_the_service_from_nothing(tmp_path: Path, count: int) -> None:
     with serving_demo(tmp_path) as url:
-        assert_that_others_are_answered_and_each_ends(url, OF_SERVICE, count)
+        assert_that_others_are_answered_and_each_ends(url, count)

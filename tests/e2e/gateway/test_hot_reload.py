@@ -78,12 +78,7 @@ def test_a_broken_edit_keeps_what_was_there_and_is_logged(scene: tuple[Machine, 
     machine.write_config(broken)
     until(lambda: gateway.log.read_text("utf-8").count(message) > before, "a line in the log")
     assert gateway.tool_names() == {"files__read_file"}
-    answer = gateway.search("read the contents of a file")
-    assert answer["results"][0]["toolId"] == "files__read_file"
-    assert message in answer["hint"]
-    assert message in machine.run("gateway", "status").stderr
-    machine.configure(catalog_servers(machine.folder / "tools.jsonl", ["files"]))
-    until(lambda: message not in gateway.search("read the contents of a file").get("hint", ""), "a config in use")
+    assert gateway.search("read the contents of a file")["results"][0]["toolId"] == "files__read_file"
 
 
 @pytest.mark.requirement("TS-001")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.e2e.gateway.catalogs import catalog_servers, tool, write_catalog
-from tests.e2e.gateway.machines import WAIT_SECONDS, Machine, is_alive, until
+from tests.e2e.gateway.machines import Machine, is_alive, until
 
 pytestmark = pytest.mark.requirement("TS-008")
 
@@ -36,8 +36,8 @@ def test_a_gateway_is_started_once_shown_found_by_commands_and_stopped_with_its_
         assert "toolscript gateway stop" in refused
         assert is_alive(child)
         assert files.here().json("gateway", "stop") == {"stopped": gateway.process.pid}
-        assert gateway.process.wait(timeout=WAIT_SECONDS) == 0
-        until(lambda: not is_alive(child), "the end of the server")
+        assert gateway.process.wait(timeout=10) == 0
+        until(lambda: not is_alive(child), "the end of the server", seconds=10)
         assert [*(files.data / "run").glob("*.json")] == []
     assert files.here().json("gateway", "status", code=1) == {"running": False}
     assert "no gateway is running" in files.here().run("gateway", "stop", code=2).stderr
@@ -48,8 +48,8 @@ def test_ctrl_c_leaves_neither_servers_nor_a_file(files: Machine) -> None:
         until(lambda: gateway.server("files").get("status") == "ready", "the server")
         child = json.loads(gateway.call("files__read_file").json()["content"][0]["text"])["pid"]
         gateway.process.send_signal(signal.SIGINT)
-        gateway.process.wait(timeout=WAIT_SECONDS)
-        until(lambda: not is_alive(child), "the end of the server")
+        gateway.process.wait(timeout=10)
+        until(lambda: not is_alive(child), "the end of the server", seconds=10)
         assert [*(files.data / "run").glob("*.json")] == []
         assert "Traceback" not in gateway.log.read_text("utf-8")
 
@@ -73,7 +73,7 @@ def test_a_killed_gateway_does_not_count_as_running(files: Machine) -> None:
     with files.gateway() as gateway:
         (written,) = (files.data / "run").glob("*.json")
         gateway.process.send_signal(signal.SIGKILL)
-        gateway.process.wait(timeout=WAIT_SECONDS)
+        gateway.process.wait(timeout=10)
         assert written.exists()
         assert files.here().json("gateway", "status", code=1) == {"running": False}
         assert files.here().json("search", "read a file")["results"][0]["toolId"] == "files__read_file"

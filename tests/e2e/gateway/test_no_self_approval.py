@@ -101,7 +101,8 @@ def test_http_with_a_clients_token_or_none_decides_nothing(tried: Tried, way: st
         assert answer.status_code in ({403} if way == "token" else {401, 404, 405}), (path, answer.text)
     for path, sent in (
         (f"/tools/{ASKED}?confirm=true", NUMBERS),
-        (f"/tools/{HELD}?confirm=true", {}),
+        ("/api/v1/tools/call", {"id": ASKED, "arguments": NUMBERS, "confirm": True}),
+        ("/api/v1/tools/call", {"id": HELD, "arguments": {}, "confirm": True}),
     ):
         answer = gateway.ask(path, "POST", json=sent, headers=headers)
         assert answer.status_code == 403, answer.text
@@ -159,7 +160,7 @@ def test_a_shell_without_a_terminal_decides_nothing_and_is_told_to_ask_its_user(
 def test_a_clients_token_finds_lists_and_calls_under_its_own_name(tried: Tried) -> None:
     gateway = tried.gateway
     headers = {"Authorization": f"Bearer {tried.token}", "X-Toolscript-Client": "somebody-else"}
-    for path in ("/search?q=add", "/api/v1/servers", "/health", "/runtime/tools.ts", "/api/v1/tools"):
+    for path in ("/search?q=add", "/tools", "/servers", "/health", "/runtime/tools.ts", "/api/v1/tools"):
         assert gateway.ask(path, headers=headers).status_code == 200, path
     assert gateway.ask("/tools/plain__greet", "POST", json={"name": "x"}, headers=headers).status_code != 401
 
@@ -183,11 +184,11 @@ def test_a_revoked_token_is_void_at_once(tried: Tried) -> None:
     machine, gateway = tried.machine, tried.gateway
     env = machine.json("gateway", "env", "--client", "script")
     headers = {"Authorization": f"Bearer {env['token']}"}
-    assert gateway.ask("/api/v1/tools", headers=headers).status_code == 200
+    assert gateway.ask("/tools", headers=headers).status_code == 200
     assert {"script", "cursor"} <= {entry["client"] for entry in machine.json("gateway", "clients")["clients"]}
     assert env["token"] not in machine.run("gateway", "clients", "--json").stdout
     machine.run("gateway", "revoke", "script")
-    assert gateway.ask("/api/v1/tools", headers=headers).status_code == 401
+    assert gateway.ask("/tools", headers=headers).status_code == 401
     assert "no client called" in machine.run("gateway", "revoke", "script", code=2).stderr
     again = machine.json("gateway", "env", "--client", "script")["token"]
     assert again != env["token"]
@@ -201,5 +202,5 @@ def test_a_gateway_that_is_started_in_a_shell_with_a_clients_token_does_not_take
     with machine.gateway():
         token = machine.json("gateway", "env")["token"]
     with machine.also(TOOLSCRIPT_GATEWAY_TOKEN=token).gateway() as gateway:
-        assert gateway.ask("/api/v1/tools").status_code == 200
+        assert gateway.ask("/tools").status_code == 200
         assert gateway.ask("/api/v1/reviews/approve", "POST", json={"digests": ["x"]}).status_code == 403

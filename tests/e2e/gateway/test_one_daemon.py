@@ -173,7 +173,7 @@ def test_the_gateway_starts_nothing_of_a_file_that_is_not_trusted(home: Home) ->
     running = home.daemon()
     body = json.dumps({"files": [str(home.machine.config), str(file)], "by_person": True})
     answer = _post(running.url, running.token, "/workspaces", body)
-    servers = json.loads(_get(running.url + answer["path"], running.token, "/api/v1/servers"))["results"]
+    servers = json.loads(_get(running.url + answer["path"], running.token, "/servers"))["servers"]
     [secret] = [server for server in servers if server["name"] == "secret"]
     assert "not trusted" in secret["error"]
     assert home.diary.calls() == {}

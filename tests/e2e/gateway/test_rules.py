@@ -152,11 +152,12 @@ class CommandLine(Way):
 @dataclass
 class OverHttp(Way):
     gateway: Gateway
+    is_alias: bool
     client = "a-script"
 
     async def call(self, tool: str) -> str:
-        headers = {"x-toolscript-client": self.client}
-        answer = self.gateway.ask(f"/tools/{tool}", "POST", json={}, headers=headers).json()
+        path, body = (f"/tools/{tool}", {}) if self.is_alias else ("/api/v1/tools/call", {"id": tool})
+        answer = self.gateway.ask(path, "POST", json=body, headers={"x-toolscript-client": self.client}).json()
         if "content" in answer:
             return outcome_of(True, answer["content"][0]["text"])
         outcome = outcome_of(False, answer["error"]["message"])
@@ -185,7 +186,7 @@ def text_of(result: CallToolResult) -> str:
 
 
 EDITOR = Implementation(name=OverMcp.client, version="1")
-WAYS = ("cli", "http", "mcp", "mcp-legacy", "stdio", "stdio-legacy", "one-server", "alone")
+WAYS = ("cli", "http", "api", "mcp", "mcp-legacy", "stdio", "stdio-legacy", "one-server", "alone")
 
 
 def relay(machine: Machine, **more: str) -> StdioServerParameters:
@@ -206,8 +207,8 @@ async def way(name: str, machine: Machine) -> AsyncIterator[Way]:
         ready(gateway)
         if name == "cli":
             yield CommandLine(machine)
-        elif name == "http":
-            yield OverHttp(gateway)
+        elif name in ("http", "api"):
+            yield OverHttp(gateway, is_alias=name == "http")
         elif name.startswith("stdio"):
             async with Client(stdio_client(relay(machine)), client_info=EDITOR, mode=mode) as client:
                 yield OverMcp(client)
@@ -217,7 +218,7 @@ async def way(name: str, machine: Machine) -> AsyncIterator[Way]:
                 yield OverMcp(client, is_one=name == "one-server")
 
 
-CLIENTS: Mapping[str, str] = {"cli": CommandLine.client, "http": OverHttp.client}
+CLIENTS: Mapping[str, str] = {"cli": CommandLine.client, "http": OverHttp.client, "api": OverHttp.client}
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -311,7 +312,8 @@ def test_a_program_with_the_persons_token_confirms_over_http_and_limits_the_risk
         ready(gateway)
         made = gateway.ask("/tools/risky__destructive_0?confirm=true", "POST", json={})
         assert made.status_code == 200, made.text
-        made = gateway.ask("/tools/risky__destructive_1?confirm=1", "POST", json={})
+        body = {"id": "risky__destructive_1", "confirm": True}
+        made = gateway.ask("/api/v1/tools/call", "POST", json=body)
         assert made.status_code == 200, made.text
         for path in ("/tools/risky__write_0?confirm=true", "/tools/risky__destructive_0?confirm=1&max_risk=write"):
             refused = gateway.ask(path, "POST", json={})

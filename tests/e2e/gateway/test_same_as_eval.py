@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from mcp import Client
 
-from tests.e2e.gateway.machines import Gateway, Machine, mcp_server, new_machine
-from toolscript.core.embedding.embedder import LocalEmbedder
+from tests.e2e.gateway.machines import Gateway, Machine, mcp_server, new_machine, until
 from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.gateway.model import DEFAULT_LIMIT
@@ -40,17 +39,10 @@ def ordinary() -> Dataset:
     return read_dataset(DATA)
 
 
-@pytest.fixture(scope="module", params=["builtin", pytest.param("minilm", marks=pytest.mark.nightly)])
-def model(request: pytest.FixtureRequest) -> str:
-    if request.param == "builtin":
-        return BUILTIN
-    return str(request.getfixturevalue("model_folder"))
-
-
 @pytest.fixture(scope="module")
-def by_eval(ordinary: Dataset, model: str) -> list[Seen]:
+def by_eval(ordinary: Dataset) -> list[Seen]:
     async def ask() -> list[Seen]:
-        embedder = StaticEmbedder() if model == BUILTIN else LocalEmbedder(model)
+        embedder = StaticEmbedder()
         engine = GatewayEngine(gateway_search(DEFAULT_WEIGHTS), embedder, PreparedItems(embedder))
         await engine.load(ordinary.items)
         shown = [(await engine.answer(query.text)).shown for query in ordinary.queries]
@@ -61,15 +53,21 @@ def by_eval(ordinary: Dataset, model: str) -> list[Seen]:
 
 @pytest.fixture(scope="module")
 def running(
-    ordinary: Dataset, model: str, weights: Path, tmp_path_factory: pytest.TempPathFactory
+    ordinary: Dataset, weights: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Machine, Gateway]]:
     machine = new_machine(tmp_path_factory.mktemp("same") / "machine", weights)
-    machine = machine.also(TOOLSCRIPT_SEARCH_MODEL=model)
+    machine = machine.also(TOOLSCRIPT_SEARCH_MODEL=BUILTIN)
     file = str(DATA / "tools.jsonl")
     servers = sorted({item.server for item in ordinary.items})
     machine.configure({server: mcp_server("catalog", file, server) for server in servers})
     with machine.gateway() as gateway:
-        yield machine, gateway.until_embedded(len(ordinary.items), 300)
+        until(lambda: _all_embedded(gateway, len(ordinary.items)), "all tools with vectors")
+        yield machine, gateway
+
+
+def _all_embedded(gateway: Gateway, tools: int) -> bool:
+    nearest = gateway.search("x", limit=100, threshold=0, explain=1)["results"]
+    return gateway.health()["items"] == tools and all(hit["parts"]["semantic"] is not None for hit in nearest)
 
 
 def seen(answer: Mapping[str, Any], name: str = "toolId") -> Seen:

@@ -87,13 +87,22 @@ def test_the_parts_of_a_confidence_are_returned_on_request(gateway: Gateway) -> 
 def test_health_and_servers_report_the_state_of_each_server(gateway: Gateway) -> None:
     health = gateway.health()
     assert (health["status"], health["ready"], health["semantic"]) == ("ok", True, True)
-    servers = health["servers"]
-    assert [server["name"] for server in gateway.ask("/api/v1/servers").json()["results"]] == [
-        server["name"] for server in servers
-    ]
+    servers = gateway.ask("/servers").json()["servers"]
+    assert servers == health["servers"]
     assert {server["name"]: server["status"] for server in servers} == dict.fromkeys((*SERVERS, "plain"), "ready")
     plain = next(server for server in servers if server["name"] == "plain")
     assert (plain["tools"], plain["prompts"], plain["resources"]) == (8, 1, 3)
+
+
+def test_tools_are_listed_a_page_at_a_time(gateway: Gateway) -> None:
+    total = gateway.ask("/tools").json()["total"]
+    pages = [gateway.ask(f"/tools?offset={offset}&limit=10").json()["tools"] for offset in range(0, total, 10)]
+    assert (
+        len({(item["kind"], item["toolId"]) for page in pages for item in page}) == total - 1
+    )  # two share a name
+    assert [len(page) for page in pages[:-1]] == [10] * (len(pages) - 1)
+    (read,) = gateway.ask("/tools?filter=filesystem__read&schemas=1").json()["tools"]
+    assert read["inputSchema"]["required"] == ["file_path"]
 
 
 @pytest.mark.requirement("TS-010")

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv"),
 ]
 NOBODY = 65534
-PATHS = ("/search?q=add", "/health", "/api/v1/servers", "/api/v1/tools", "/runtime/tools.ts", "/mcp", "/mcp/plain")
+PATHS = ("/search?q=add", "/health", "/servers", "/tools", "/runtime/tools.ts", "/mcp", "/mcp/plain")
 ASK = """
 import sys, urllib.request, urllib.error
 for line in sys.stdin:

@@ -76,9 +76,7 @@ def test_nothing_that_the_gateway_shows_or_writes_has_a_secret(machine: Machine)
         outputs += [str(status(gateway, "leaky", "ready"))]
         outputs += [str(status(gateway, name, "failed")) for name in ("dies", "noisy")]
         outputs += [gateway.call(f"leaky__{tool}", note=f"with {TOKEN}").text for tool in ("measure", "refuse")]
-        outputs += [
-            gateway.ask(path).text for path in ("/health", "/api/v1/servers", "/api/v1/tools", "/api/v1/activity")
-        ]
+        outputs += [gateway.ask(path).text for path in ("/health", "/servers", "/tools", "/activity")]
         outputs += [str(gateway.search("token"))]
         outputs += [output_of(machine, *words) for words in (("list-servers",), ("activity",))]
     outputs += [output_of(machine, "doctor", "--json")]

@@ -51,7 +51,7 @@ def test_servers_and_tools_can_be_requested_together(served: tuple[Machine, Gate
 
 
 def test_no_filter_gives_every_tool_and_no_prompt_or_resource(gateway: Gateway) -> None:
-    every = {one["id"] for one in gateway.listed() if one["kind"] == "tool"}
+    every = {one["toolId"] for one in gateway.ask("/tools").json()["tools"] if one["kind"] == "tool"}
     assert called_by(module(gateway, "")) == every
 
 

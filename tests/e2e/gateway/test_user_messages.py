@@ -79,6 +79,6 @@ def test_the_status_of_a_gateway_is_a_whole_sentence(machine: Machine) -> None:
         gateway.search("add two numbers")
         line = machine.run("gateway", "status").stdout.splitlines()[0]
     assert line.startswith(("running: ", "starting: "))
-    assert " of 2 servers can be called" in line
+    assert " of 2 servers ready" in line
     assert "(broken)" in line
     assert not line.endswith(": ")

@@ -13,7 +13,7 @@ from types import CodeType
 from toolscript.core.mcp.lazy_mount import load
 from toolscript.gateway.serve import MODULES
 
-WAIT_SECONDS = 80.0
+WAIT_SECONDS = 20.0
 failures: list[BaseException] = []
 inside = threading.Event()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from tests.e2e.tenants.requests_of_tenants import LINES, Ask
+from tests.e2e.tenants.requests_of_tenants import EVENTS, LINES, Ask
 from tests.e2e.tenants.world import Member, foreign_words
 
 # A snippet of so many characters contains a whole sentence, and so the secret word.
@@ -57,6 +57,8 @@ def found_in(accept: str, text: str) -> tuple[list[Json], Json]:
     """Return the hits of a response, and its other fields."""
     if accept == LINES:
         *hits, end = [json.loads(line) for line in text.splitlines()]
+    elif accept == EVENTS:
+        *hits, end = [json.loads(event.partition("\ndata: ")[2]) for event in text.split("\n\n") if event]
     else:
         end = json.loads(text)
         hits = end.pop("hits")

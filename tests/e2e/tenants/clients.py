@@ -30,11 +30,11 @@ class Client:
 
     def put(self, **texts: str) -> None:
         documents = [{"id": id_, "text": text} for id_, text in texts.items()]
-        answer = self._http.put("/api/v1/documents", json={"documents": documents})
+        answer = self._http.put("/documents", json={"documents": documents})
         assert answer.status_code == 200, answer.text
 
     def remove(self, *ids: str) -> None:
-        answer = self._http.request("POST", "/api/v1/documents/delete", json={"ids": list(ids)})
+        answer = self._http.request("DELETE", "/documents", json={"ids": list(ids)})
         assert answer.status_code == 200, answer.text
 
     def find(self, query: str, top_k: int = 3) -> list[tuple[str, float]]:
@@ -44,7 +44,7 @@ class Client:
         return [(hit["doc_id"], round(hit["score"], 4)) for hit in answer.json()["hits"]]
 
     def ids(self) -> set[str]:
-        answer = self._http.post("/search", json={"cursor": "", "top_k": 200})
+        answer = self._http.post("/search", json={"cursor": "*", "top_k": 200})
         return {hit["doc_id"] for hit in answer.json()["hits"]}
 
 

@@ -82,10 +82,9 @@ class Clients:
     async def _send(self, client: httpx2.AsyncClient, name: str, wanted: Mapping[str, str | None]) -> bool:
         headers = {"authorization": f"Bearer {self.issuer.token(name)}"}
         put = [{"id": id_, "text": message} for id_, message in wanted.items() if message is not None]
-        delete = ("POST", "/api/v1/documents/delete", {"ids": list(wanted)})
-        method, path, body = ("PUT", "/api/v1/documents", {"documents": put}) if put else delete
+        requests = ("PUT", {"documents": put}) if put else ("DELETE", {"ids": list(wanted)})
         try:
-            answer = await client.request(method, path, json=body, headers=headers)
+            answer = await client.request(requests[0], "/documents", json=requests[1], headers=headers)
         except httpx2.TransportError:
             return False
         assert answer.status_code == 200, answer.text

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from tests.e2e.tenants.checking import found_in
-from tests.e2e.tenants.requests_of_tenants import LINES
+from tests.e2e.tenants.requests_of_tenants import EVENTS, LINES
 
 SYLLABLES = ("ba", "ko", "ri", "mu", "ten", "sol", "va", "pel", "dor", "ni")
 WORDS = tuple(f"{first}{second}{third}" for first in SYLLABLES for second in SYLLABLES for third in SYLLABLES[:4])
@@ -67,13 +67,13 @@ def searches(texts: int) -> Iterator[tuple[Json, str]]:
             yield {**text, "fusion": fusion, "top_k": (10, 200, 3, 50)[index]}, ""
         yield {**text, "offset": (1, 5, 40, 120)[index]}, ""
         yield {**text, "metadata_fields": ["n"], "snippet_max_chars": 60}, ""
-        yield {**text, "cursor": "", "top_k": 60}, ""
+        yield {**text, "cursor": "*", "top_k": 60}, ""
         yield {**text, "filters": {"must": [{"field": "tags", "op": "in", "value": ["tag-1"]}]}}, ""
-        yield text, LINES
+        yield text, (LINES, EVENTS)[index % 2]
     for field, op, value in OPS:
         for where in ("must", "should", "must_not")[:texts]:
             yield {"filters": {where: [{"field": field, "op": op, "value": value}]}, "top_k": 20}, ""
-    yield {"cursor": "", "top_k": 150}, ""
+    yield {"cursor": "*", "top_k": 150}, ""
 
 
 async def answers(client: httpx2.AsyncClient, token: str, ids: Sequence[str], texts: int) -> list[str]:
@@ -82,7 +82,7 @@ async def answers(client: httpx2.AsyncClient, token: str, ids: Sequence[str], te
     for body, accept in searches(texts):
         value += [json.dumps([body, accept, *page]) async for page in _pages(client, token, body, accept)]
     for id_ in ids:
-        answer = await client.get(f"/api/v1/documents/{id_}", headers=_with(token))
+        answer = await client.get(f"/documents/{id_}", headers=_with(token))
         assert answer.status_code == 200, answer.text
         value.append(answer.text)
     return value

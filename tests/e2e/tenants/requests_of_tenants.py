@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from tests.e2e.tenants.world import HOSTILE_IDS, SUBJECTS, WORDS, Member
 
-LINES = "application/x-ndjson"
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
 FOUND, REFUSED, NOT_THERE = frozenset({200}), frozenset({400, 422}), frozenset({404})
 HOSTILE_TEXTS = (
     "' OR tenant != '' --",
@@ -96,9 +96,12 @@ def _metadata_fields(_: Member, __: Member, chance: random.Random) -> Ask:
     return Ask("metadata_fields", {"query": _text(chance), "metadata_fields": names})
 
 
-def _stream(_: Member, __: Member, chance: random.Random) -> Ask:
-    body = {"query": _text(chance), "search_type": chance.choice(["semantic", "keyword", "hybrid"])}
-    return Ask("stream", body, headers={"accept": LINES})
+def _stream(kind: str, accept: str) -> Make:
+    def make(_: Member, __: Member, chance: random.Random) -> Ask:
+        body = {"query": _text(chance), "search_type": chance.choice(["semantic", "keyword", "hybrid"])}
+        return Ask(kind, body, headers={"accept": accept})
+
+    return make
 
 
 def _own_document(member: Member, __: Member, chance: random.Random) -> Ask:
@@ -120,7 +123,7 @@ def _document_as_another(_: Member, other: Member, chance: random.Random) -> Ask
 
 
 def _get(kind: str, id_: str, statuses: frozenset[int]) -> Ask:
-    return Ask(kind, None, "GET", f"/api/v1/documents/{quote(id_, safe='')}", statuses=statuses)
+    return Ask(kind, None, "GET", f"/documents/{quote(id_, safe='')}", statuses=statuses)
 
 
 def _word_of_another(_: Member, other: Member, chance: random.Random) -> Ask:
@@ -219,7 +222,8 @@ SINGLE: tuple[tuple[int, Make], ...] = (
     (3, _offset),
     (3, _snippets),
     (3, _metadata_fields),
-    (8, _stream),
+    (4, _stream("stream of lines", LINES)),
+    (4, _stream("stream of events", EVENTS)),
     (5, _own_document),
     (4, _document_of_another),
     (4, _document_as_another),

@@ -78,7 +78,7 @@ class Comparison:
             for start in range(0, count, AT_ONCE):
                 ids = [f"doc-{number}" for number in range(start, min(count, start + AT_ONCE))]
                 answer = await client.request(
-                    "POST", "/api/v1/documents/delete", json={"ids": ids}, headers=self._headers(NEIGHBOUR)
+                    "DELETE", "/documents", json={"ids": ids}, headers=self._headers(NEIGHBOUR)
                 )
                 assert answer.json()["deleted"] == ids, answer.text
 
@@ -88,7 +88,7 @@ class Comparison:
             while some := list(itertools.islice(listed, AT_ONCE)):
                 body = "\n".join(json.dumps(item) for item in some).encode()
                 headers = {**self._headers(name), "content-type": "application/x-ndjson"}
-                answer = await client.put("/api/v1/documents", content=body, headers=headers)
+                answer = await client.put("/documents", content=body, headers=headers)
                 assert json.loads(answer.text.splitlines()[-1])["counts"]["created"] == len(some), answer.text
 
     async def _compare(self, state: str) -> None:

@@ -107,10 +107,10 @@ class Session:
         """Follow the cursor to its end: no duplicates, and no documents of others."""
         by_filters = self._chance.random() < 0.5
         kind = "cursor, by filters" if by_filters else "cursor, by rank"
-        body: Json = {"top_k": self._chance.choice([2, 5, 50]), "cursor": ""}
+        body: Json = {"top_k": self._chance.choice([2, 5, 50]), "cursor": "*"}
         body |= {} if by_filters else {"query": " ".join(self._chance.sample(WORDS, 2))}
         seen: list[str] = []
-        while body["cursor"] is not None:
+        while body["cursor"]:
             verdict = await self.send(member, Ask(kind, body))
             seen += (hit["doc_id"] for hit in verdict.hits)
             following = verdict.end.get("next_cursor")
@@ -137,9 +137,9 @@ class Session:
 
     async def holdings(self, member: Member) -> dict[str, int]:
         """Return all documents of a tenant by id, with their versions."""
-        body: Json = {"top_k": 200, "cursor": "", "include_snippets": False}
+        body: Json = {"top_k": 200, "cursor": "*", "include_snippets": False}
         held: dict[str, int] = {}
-        while body["cursor"] is not None:
+        while body["cursor"]:
             verdict = await self.send(member, Ask("everything", body, statuses=FOUND))
             held |= {hit["doc_id"]: hit["metadata"]["version"] for hit in verdict.hits}
             body = {**body, "cursor": verdict.end.get("next_cursor")}

@@ -33,7 +33,7 @@ FINDING = (
         "snippets",
         "metadata_fields",
     ),
-    *("stream", "cursor, by filters", "cursor, by rank", "hostile headers"),
+    *("stream of lines", "stream of events", "cursor, by filters", "cursor, by rank", "hostile headers"),
 )
 
 Running = tuple[Service, Issuer, Settings]
@@ -85,7 +85,7 @@ async def try_everything(url: str, issuer: Issuer) -> int:
     put = {"documents": [{"id": "doc-1", "text": SECRET, "metadata": {"is": SECRET}}]}
     refused = 0
     async with clients(url, 8) as client:
-        assert (await client.put("/api/v1/documents", json=put, headers=own)).status_code == 200
+        assert (await client.put("/documents", json=put, headers=own)).status_code == 200
         operations = list(require_principal((await client.get("/openapi.json")).json()))
         for operation, (kind, output) in itertools.product(operations, bad_requests(issuer).items()):
             if kind == "with a kind alone":
@@ -102,15 +102,15 @@ async def try_everything(url: str, issuer: Issuer) -> int:
             require_refusal(answer, SECRET, f"{kind}: {operation}")
             refused += 1
         await bypass_is_a_header_like_any_other(client, issuer)
-        assert (await client.get("/api/v1/documents/doc-1", headers=own)).json()["text"] == SECRET
+        assert (await client.get("/documents/doc-1", headers=own)).json()["text"] == SECRET
     return refused
 
 
 async def bypass_is_a_header_like_any_other(client: httpx2.AsyncClient, issuer: Issuer) -> None:
     debug = {"X-Debug-Bypass-Auth": "1", "X-Debug-Tenant": "acme"}
     other = {"authorization": f"Bearer {issuer.token('other')}"}
-    assert (await client.get("/api/v1/documents/doc-1", headers=debug)).status_code == 401
-    assert (await client.get("/api/v1/documents/doc-1", headers={**debug, **other})).status_code == 404
+    assert (await client.get("/documents/doc-1", headers=debug)).status_code == 401
+    assert (await client.get("/documents/doc-1", headers={**debug, **other})).status_code == 404
 
 
 @pytest.mark.parametrize("environment", [{}, {"TOOLSCRIPT_ENVIRONMENT": "production"}])

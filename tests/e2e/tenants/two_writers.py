@@ -64,12 +64,12 @@ class Writers:
     async def _put(self, id_: str, said: str, after: float) -> None:
         await asyncio.sleep(after)
         body = {"documents": [{"id": id_, "text": said}]}
-        answer = await self._client.put("/api/v1/documents", json=body, headers=self._headers)
+        answer = await self._client.put("/documents", json=body, headers=self._headers)
         assert answer.status_code == 200, answer.text
 
     async def _delete(self, id_: str, after: float) -> None:
         await asyncio.sleep(after)
-        answer = await self._client.delete(f"/api/v1/documents/{id_}", headers=self._headers)
+        answer = await self._client.delete(f"/documents/{id_}", headers=self._headers)
         assert answer.status_code == 200, answer.text
 
     async def amiss(self, settings: Settings) -> list[str]:

@@ -68,7 +68,7 @@ class Writers:
 
     async def _put(self, member: Member, ids: Sequence[str], version: int) -> None:
         documents = [member.document(id_, version) for id_ in ids]
-        ask = Ask("put", {"documents": documents}, "PUT", "/api/v1/documents")
+        ask = Ask("put", {"documents": documents}, "PUT", "/documents")
         counts = (await self._session.send(member, ask)).end.get("counts", {})
         if counts.get("created", 0) + counts.get("updated", 0) != len(ids):
             self._session.counts.wrong.append(f"put {ids} of {member.name}: {counts}")
@@ -79,12 +79,12 @@ class Writers:
     async def _remove(self, member: Member, ids: Sequence[str]) -> None:
         """Remove ids that all tenants have: those of the others must remain."""
         held = self.expected[member.name]
-        item = f"/api/v1/documents/{quote(ids[0], safe='')}"
+        item = f"/documents/{quote(ids[0], safe='')}"
         alone = self._chance.random() < 0.5
         ask = (
             Ask("delete", None, "DELETE", item)
             if alone
-            else Ask("delete", {"ids": list(ids)}, "POST", "/api/v1/documents/delete")
+            else Ask("delete", {"ids": list(ids)}, "DELETE", "/documents")
         )
         deleted = (await self._session.send(member, ask)).end.get("deleted")
         if deleted != [id_ for id_ in ids if id_ in held]:

@@ -22,13 +22,12 @@ async function put({ documents }) {
 // Tools and errors of both have the same shape: a request that only one of them has goes to that one.
 const OPERATIONS = {
   "tools.search": ({ query, ...search }) => service.tools.search(query, search),
-  "gateway.search": ({ query, ...search }) => gateway.tools.search(query, search),
   "tools.list": (list) => listed(service.tools.list(list)),
   "tools.get": ({ id }) => service.tools.get(id),
-  "gateway.call": ({ id, arguments: args }) => gateway.tools.call(id, args),
-  "gateway.types": async ({ names }) => ({ module: await gateway.tools.types(names) }),
+  "tools.call": ({ id, arguments: args }) => gateway.tools.call(id, args),
+  "tools.types": async ({ names }) => ({ module: await gateway.tools.types(names) }),
   "servers.list": (list) => listed(gateway.servers.list(list)),
-  "skills.search": async ({ query, ...search }) => ({ results: await service.skills.search(query, search) }),
+  "skills.search": ({ query, ...search }) => service.skills.search(query, search),
   "skills.list": (list) => listed(service.skills.list(list)),
   "skills.get": ({ id }) => service.skills.get(id),
   "documents.put": put,

@@ -57,7 +57,7 @@ def test_the_driver_asks_a_service(ask: Ask, demo: Demo) -> None:
         ("documents.put", {"documents": documents}),
         ("documents.delete", {"ids": ["driven"]}),
     )
-    assert [hit["name"] for hit in found["answer"]["tools"]] == ["create_event"]
+    assert [hit["name"] for hit in found["answer"]["results"]] == ["create_event"]
     assert len(listed["answer"]["results"]) == 40
     assert missing["error"]["code"] == "NOT_FOUND"
     assert put["answer"]["results"] == [{"id": "driven", "state": "created", "chunk_count": 1}]
@@ -67,12 +67,12 @@ def test_the_driver_asks_a_service(ask: Ask, demo: Demo) -> None:
 def test_the_driver_asks_a_gateway(ask: Ask, gateway: Gateway) -> None:
     called, types, tool, servers = ask(
         *(gateway.url, gateway.token),
-        ("gateway.call", {"id": "plain__add", "arguments": {"a": 2, "b": 40}}),
-        ("gateway.types", {"names": ["plain"]}),
+        ("tools.call", {"id": "plain__add", "arguments": {"a": 2, "b": 40}}),
+        ("tools.types", {"names": ["plain"]}),
         ("tools.get", {"id": "plain__add"}),
         ("servers.list", {"page_size": 1}),
     )
-    assert called["answer"]["structuredContent"] == {"sum": 42}
+    assert called["answer"]["structured_content"] == {"sum": 42}
     assert "export const tools" in types["answer"]["module"]
     assert tool["answer"]["server"] == "plain"
     assert [server["name"] for server in servers["answer"]["results"]] == ["filesystem", "plain"]

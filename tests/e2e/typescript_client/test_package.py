@@ -98,7 +98,7 @@ def test_the_sources_run_on_deno_without_a_build(tmp_path: Path, demo: Demo) -> 
     script = f"""
         import {{ Client }} from "./src/index.ts";
         const client = new Client({{ url: "{demo.url}" }});
-        console.log((await client.tools.search("schedule a meeting")).tools[0]?.name);
+        console.log((await client.tools.search("schedule a meeting")).results[0]?.name);
     """
     (tmp_path / "main.ts").write_text(script, "utf-8")
     assert deno("run", "--allow-net=127.0.0.1", "--check", "main.ts", cwd=tmp_path) == "create_event\n"

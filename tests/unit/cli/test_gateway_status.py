@@ -26,14 +26,14 @@ def test_just_after_the_start_items_are_cached_and_servers_are_starting_or_faile
     starting = (server("files", ServerStatus.STARTING), server("mail", ServerStatus.STARTING))
     line = status_line(toolscript, monkeypatch, 40, *starting, server("broken", ServerStatus.FAILED))
     assert line == (
-        "running: 40 items (40 cached); 0 of 3 servers can be called, 2 starting (files, mail), "
-        "1 failed (broken); hybrid search (m)"
+        "running: 40 items (40 cached); 0 of 3 servers ready, 2 starting (files, mail), 1 failed (broken); "
+        "hybrid search (m)"
     )
 
 
 def test_items_of_ready_servers_are_not_cached(toolscript: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     line = status_line(toolscript, monkeypatch, 3, server("files", ServerStatus.READY, tools=3))
-    assert line == "running: 3 items; 1 of 1 servers can be called; hybrid search (m)"
+    assert line == "running: 3 items; 1 of 1 servers ready; hybrid search (m)"
 
 
 def test_of_many_servers_that_failed_the_first_are_named(

@@ -20,7 +20,7 @@ def test_the_tables_name_every_command() -> None:
 @pytest.mark.parametrize("only", [name for listed in COMMANDS for name in listed])
 def test_the_named_command_is_built_without_the_others(only: str) -> None:
     assert only in names(only)
-    assert len(names(only)) <= 6
+    assert len(names(only)) <= 5
 
 
 @pytest.mark.parametrize("word", ["", "--help", "nonsense"])

@@ -73,12 +73,3 @@ def test_nothing_done_yet_has_no_rate(clock: Clock, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(("rate", "text"), [(1234.4, "1,234/s"), (1.0, "1/s"), (0.4, "24/min"), (0.01, "36/h")])
 def test_a_rate_below_one_a_second_is_shown_per_minute_or_hour(rate: float, text: str) -> None:
     assert rate_text(rate) == text
-
-
-def test_of_servers_that_start_no_rate_and_no_time_left_is_told(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    updates = [(10.0, Progress("starting servers", done, 18, is_steady=False)) for done in range(1, 6)]
-    written = lines_of(clock, capsys, updates)
-    assert written
-    assert not [line for line in written if "left" in line or "/min" in line or "/s" in line]

@@ -32,15 +32,15 @@ from toolscript.tools.model.answer import (
     WhyNotAnswer,
 )
 from toolscript.tools.model.query import Strategy
-from toolscript.tools.schemas.search import SearchAnswer
+from toolscript.tools.schemas.search import ToolSearchAnswer
 
 EVIL = "a\x1b[2J\x07\u202eb\u2028c\nd"
 HARMLESS = "a [2J b c d"
 
 
-def sent(answer: ToolAnswer) -> answers.SearchAnswer:
+def sent(answer: ToolAnswer) -> answers.ToolSearchAnswer:
     """Return the answer as a client receives it."""
-    return answers.SearchAnswer.from_json(json.loads(SearchAnswer.of(answer, "1").model_dump_json()))
+    return answers.ToolSearchAnswer.from_json(json.loads(ToolSearchAnswer.of(answer, "1").model_dump_json()))
 
 
 def skill(id_: str, score: float | None = 0.5, by: MatchedBy = MatchedBy.VECTOR) -> MatchedSkill:
@@ -164,13 +164,13 @@ def test_the_largest_contribution_comes_first_and_unmatched_skills_are_marked() 
     explained = Explanation(2, {"name": 0.2, "action": -0.9}, None, 1.5, ("files",))
     hit = ToolHit(7, ItemKind.TOOL, "disk", "read", "", 0.5, ("files", "git"), explanation=explained)
     answer = sent(replace(routed(skill("files", 0.61)), hits=(hit,)))
-    assert explained_text(answer.tools[0], answer.matched_skills or ()).splitlines() == [
+    assert explained_text(answer.results[0], answer.metadata.matched_skills or ()).splitlines() == [
         "disk__read, item 7",
         "  place 2, similarity -, words 1.50",
         "  score: action -0.90, name +0.20",
         "  skills: files (vector 0.61), git (not matched)",
     ]
-    assert explained_text(answer.tools[0], []).endswith("skills: files, git")
+    assert explained_text(answer.results[0], []).endswith("skills: files, git")
 
 
 def test_only_stages_that_took_time_are_shown() -> None:
@@ -186,16 +186,16 @@ def test_control_characters_of_a_service_do_not_reach_the_terminal() -> None:
     absence = WhyNotAnswer(EVIL, AbsenceReason.UNKNOWN, EVIL, 1, EVIL, 0.5, explained, (EVIL,), (EVIL,))
     found = replace(routed(evil_skill), hits=(hit,), near_misses=(hit,), unmatched=(EVIL,), absence=absence)
     answer = sent(found)
-    assert answer.matched_skills
-    assert answer.why_not
+    assert answer.metadata.matched_skills
+    assert answer.metadata.why_not
     texts = [
-        hits_table(answer.tools),
-        skills_table(answer.matched_skills),
+        hits_table(answer.results),
+        skills_table(answer.metadata.matched_skills),
         routing_text(answer, requested="hierarchical"),
         *nothing_found_lines(answer, EVIL),
         *doubt_lines(answer),
-        explained_text(answer.tools[0], answer.matched_skills),
-        why_not_text(answer.why_not),
+        explained_text(answer.results[0], answer.metadata.matched_skills),
+        why_not_text(answer.metadata.why_not),
     ]
     assert [text for text in texts if not all(char.isprintable() or char == "\n" for char in text)] == []
     assert [text for text in texts if "[2J" not in text] == [

@@ -84,7 +84,7 @@ async def test_a_wait_longer_than_allowed_is_left_to_the_caller(ask: Ask) -> Non
 @pytest.mark.parametrize(
     ("path", "arguments"),
     [
-        ("gateway.call", ["files__write", {}]),
+        ("tools.call", ["files__write", {}]),
         ("jobs.start_sync", []),
         ("skills.add", [{"id": "a", "name": "A"}]),
         ("sources.delete", ["a"]),

@@ -39,11 +39,11 @@ from toolscript.core.errors import (
     envelope,
 )
 from toolscript.tools.model.answer import Timings, ToolAnswer
-from toolscript.tools.schemas.search import SearchAnswer
+from toolscript.tools.schemas.search import ToolSearchAnswer
 
 pytestmark = [pytest.mark.requirement("AP-002"), pytest.mark.slow]
 
-EMPTY = json.loads(SearchAnswer.of(ToolAnswer("x", (), 0, "hybrid", Timings()), "1").model_dump_json())
+EMPTY = json.loads(ToolSearchAnswer.of(ToolAnswer("x", (), 0, "hybrid", Timings()), "1").model_dump_json())
 BROKEN_LISTS: list[object] = [None, {}, [3], [{}]]
 COUNTS = b'{"counts": {"created": 1}}'
 CREATED = b'{"id": "a", "state": "created", "chunk_count": 2, "line": 1}\n'
@@ -65,9 +65,9 @@ def test_an_invalid_address_is_refused_at_once(url: str) -> None:
 
 OTHER_ANSWERS: list[bytes] = [
     *(b"", b"<html>welcome</html>", b"3", b"null", b"{}", b"\xff", b"[" * 99999, b'[{"id": 3}]', b'"text"'),
-    *(json.dumps({**EMPTY, "tools": broken}).encode() for broken in BROKEN_LISTS),
+    *(json.dumps({**EMPTY, "results": broken}).encode() for broken in BROKEN_LISTS),
     json.dumps({**EMPTY, "metadata": {}}).encode(),
-    json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "search_type_used": 3}}).encode(),
+    json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "search_type": 3}}).encode(),
     json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "degraded": "skills"}}).encode(),
 ]
 
@@ -100,7 +100,7 @@ async def test_a_server_without_document_routes_is_not_ours(body: bytes, ask: As
 async def test_unknown_fields_of_an_answer_are_kept(ask: Ask) -> None:
     async with serving(other_server(json.dumps({**EMPTY, "new": 1}).encode())) as url:
         answer = await ask(url, "tools.search", "x")
-    assert (answer.tools, answer.new, answer.to_json()) == ([], 1, {**EMPTY, "new": 1})
+    assert (answer.results, answer.new, answer.to_json()) == ([], 1, {**EMPTY, "new": 1})
 
 
 async def test_an_answer_is_frozen_and_readable(ask: Ask) -> None:
@@ -109,7 +109,7 @@ async def test_an_answer_is_frozen_and_readable(ask: Ask) -> None:
         assert answer == await ask(url, "tools.search", "x")
     with pytest.raises(AttributeError):
         answer.query_id = "2"
-    assert repr(answer).startswith("SearchAnswer(query='x', tools=[], matched_skills=[], metadata=")
+    assert repr(answer).startswith("ToolSearchAnswer(query_id='1', results=[], steps=[], metadata=")
 
 
 REFUSALS: list[tuple[int, str, dict[str, object], type[ToolscriptError]]] = [
@@ -267,7 +267,7 @@ def test_every_method_has_a_docstring_and_both_clients_have_the_same_resources()
     sync, async_ = Client("http://127.0.0.1:1"), AsyncClient("http://127.0.0.1:1")
     resources = {name for name in dir(sync) if isinstance(getattr(sync, name), Resource)}
     assert resources == {name for name in dir(async_) if isinstance(getattr(async_, name), Resource)}
-    assert len(resources) == 16
+    assert len(resources) == 15
     for name in resources:
         methods = {
             method: value

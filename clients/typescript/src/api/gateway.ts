@@ -40,134 +40,51 @@ export interface ActivityPage {
   next_cursor: string | null;
 }
 
-/** Why an item is not among the results. */
-export interface GatewayAbsence {
-  /** `why_not` of the request. */
-  about: string;
-  /** Why it was found, in words. */
-  reason: "returned" | "unknown" | "held" | "excluded" | "other_kind" | "other_server" | "not_a_candidate" | "below_threshold" | "beyond_limit";
-  /** The reason, and how to get the item returned. */
-  message: string;
-  /** `server__tool`, for `POST /tools/{tool_id}`. */
-  toolId?: string;
-  /** How likely it is what was asked for, 0 to 1. */
-  confidence?: number;
-  /** What the confidence is made of; of hits with `explain`. */
-  parts?: ScoreParts;
-  /** Similar names; only where no item has this one. */
-  nearest?: string[];
+/** A call of one tool. */
+export interface CallRequest {
+  /** `server__tool`, as results name it. */
+  id: string;
+  /** As the tool's `input_schema` describes them. */
+  arguments?: Record<string, unknown>;
+  /** Whether a person confirms the call, where a rule asks for it. Default: false. */
+  confirm?: boolean;
+  /** A tool of a higher risk is not called. Default: "destructive". */
+  max_risk?: "read" | "write" | "destructive";
 }
 
 /** The tool's own answer. */
-export interface GatewayCallResult {
+export interface CallResult {
   /** Content blocks, as MCP defines them. */
   content: Record<string, unknown>[];
+  /** The answer as data; null where the tool gives none. */
+  structured_content: Record<string, unknown> | null;
   /** Whether the tool says that it failed. */
-  isError: boolean;
-  /** The answer as data, where the tool gives one. */
-  structuredContent?: Record<string, unknown>;
+  is_error: boolean;
 }
 
-/** An item that a search found. */
-export interface GatewayHit {
-  /** `server__tool`, for `POST /tools/{tool_id}`. */
-  toolId: string;
-  /** Its MCP server. */
-  serverName: string;
-  /** Its name on the server. */
-  toolName: string;
-  /** From its server. Data, never instructions. */
-  description: string;
-  /** How likely it is what was asked for, 0 to 1. */
-  confidence: number;
-  /** Why it was found, in words. */
-  reason: string;
-  /** Tool, prompt or resource; a hit without it is a tool. */
-  kind?: string;
-  /** A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`; with `explain`. */
-  signature?: string;
-  /**
-   * Ids of the same tool of other servers, which have no hits of their own; with `explain`, and if there are any.
-   */
-  also?: string[];
-  /** Whether its source says that it should no longer be used; with `explain`, and if it is true. */
-  deprecated?: boolean;
-  /**
-   * By server, the paths in the commands of twins that tell these apart: what each is for; with `explain`, and if
-   * there are any.
-   */
-  paths?: Record<string, unknown>;
-  /** What calling it may do at worst, with `explain`; absent for what cannot be called. */
-  risk?: ToolRisk;
-  /** What the confidence is made of; of hits with `explain`. */
-  parts?: ScoreParts;
-  /** JSON Schema of its arguments, with `schemas`; null if it has none. */
-  inputSchema?: Record<string, unknown> | null;
-  /** JSON Schema of its results, with `schemas`; null if it has none. */
-  outputSchema?: Record<string, unknown> | null;
-  /** Hints of its server, with `schemas`; null if it has none. */
-  annotations?: Record<string, unknown> | null;
-}
-
-/** What a search found. */
-export interface GatewaySearchAnswer {
-  /** The query, as it was searched. */
-  query: string;
-  /** The items, best first. */
-  results: GatewayHit[];
-  /** Items that reach the threshold, before the limit. */
-  totalResults: number;
-  /** Minimum confidence of a result. */
-  threshold: number;
-  /** Whether dense retrieval answered, too. */
-  semantic: boolean;
-  /** The embedding model that ranked; absent where keyword search answered alone. */
-  model?: string;
-  /** Whether something fits; never true without results. */
-  good_match: boolean;
-  /** Words of the query that none of the best candidates has. */
-  unmatched_words?: string[];
-  /** What to try, what was not searched, and why. */
-  hint?: string;
-  /**
-   * The query as it was read, with short forms, commands and names of files as what they mean; absent where it was
-   * read as typed.
-   */
-  read_as?: string;
-  /** What the rules of the curation did; only with `explain`, and if any applies. */
-  rules?: string[];
-  /** Where nothing reaches the threshold: the nearest, as guesses. */
-  near_misses?: GatewayHit[];
-  /** Only for a request for several things. */
-  steps?: GatewaySearchStep[];
-  /** The answer to `why_not`; absent without it. */
-  why_not?: GatewayAbsence;
-  /** The search type that ran, with `explain`. */
-  search_type?: string;
-  /** Version of the index, with `explain`; absent without an embedding model. */
-  index_version?: string;
-  /** Short hash of the ranking weights, with `explain`; absent where none apply. */
-  weights_version?: string;
-  /** How long the search took, in milliseconds, with `explain`. */
-  took_ms?: number;
-}
-
-/** One step of a request for several things. */
-export interface GatewaySearchStep {
-  /** The query, as it was searched. */
-  query: string;
-  /** Whether something fits; never true without results. */
-  good_match: boolean;
-  /** The items for the step, best first, at most three. */
-  results: GatewayHit[];
-  /** Where nothing reaches the threshold: the nearest, as guesses. */
-  near_misses?: GatewayHit[];
-}
-
-/** Servers that are being restarted. */
-export interface RestartedServers {
-  /** In order of name. */
-  results: Server[];
+/** What a confidence is made of. */
+export interface Explanation {
+  /** Similarity by the model; null without one. */
+  semantic: number | null;
+  /** Share of the query's words that match. */
+  words: number;
+  /** Similarity of the name. */
+  fuzzy: number;
+  /** Confidence as a general tool that can do the task; 0 for others. */
+  boost: number;
+  /** The words that match. */
+  matched: {
+    /** A word of the query. */
+    word: string;
+    /** The field that has it. */
+    field: string;
+    /** What it was read as, if that is another word; else empty. */
+    read_as: string;
+  }[];
+  /** That it is the right one: the confidence is made of it. Null where a score is. */
+  probability: number | null;
+  /** What each part of the ranking adds to the score. */
+  contributions: Record<string, number>;
 }
 
 /** A definition that is not approved. */
@@ -215,31 +132,6 @@ export interface ReviewPage {
   next_cursor: string | null;
 }
 
-/** What a confidence is made of. */
-export interface ScoreParts {
-  /** Similarity by the model; null without one. */
-  semantic: number | null;
-  /** Share of the query's words that match. */
-  words: number;
-  /** Similarity of the name. */
-  fuzzy: number;
-  /** Confidence as a general tool that can do the task; 0 for others. */
-  boost: number;
-  /** The words that match. */
-  matched: {
-    /** A word of the query. */
-    word: string;
-    /** The field that has it. */
-    field: string;
-    /** What it was read as, if that is another word; else empty. */
-    read_as: string;
-  }[];
-  /** That it is the right one: the confidence is made of it. Null where a score is. */
-  probability: number | null;
-  /** What each part of the ranking adds to the score. */
-  contributions: Record<string, number>;
-}
-
 /** An MCP server. */
 export interface Server {
   /** Its name in the config file. */
@@ -272,7 +164,7 @@ export interface ServerPage {
 
 /** A tool, prompt or resource of an MCP server. */
 export interface Tool {
-  /** `server__tool`, for `GET /api/v1/tools/{tool_id}` and `POST /tools/{tool_id}`. */
+  /** `server__tool`, for `GET /api/v1/tools/{tool_id}` and `POST /api/v1/tools/call`. */
   id: string;
   /** Tool, prompt or resource. */
   kind: "tool" | "prompt" | "resource";
@@ -288,6 +180,42 @@ export interface Tool {
   output_schema: Record<string, unknown> | null;
   /** Hints of its server; null likewise. */
   annotations: Record<string, unknown> | null;
+}
+
+/** An item that a search found. */
+export interface ToolHit {
+  /** `server__tool`, for `GET /api/v1/tools/{tool_id}` and `POST /api/v1/tools/call`. */
+  id: string;
+  /** Tool, prompt or resource. */
+  kind: "tool" | "prompt" | "resource";
+  /** Its MCP server. */
+  server: string;
+  /** Its name on the server. */
+  name: string;
+  /** From its server. Data, never instructions. */
+  description: string;
+  /** JSON Schema of its arguments; null if it has none, or it was not asked for. */
+  input_schema: Record<string, unknown> | null;
+  /** JSON Schema of its results; null likewise. */
+  output_schema: Record<string, unknown> | null;
+  /** Hints of its server; null likewise. */
+  annotations: Record<string, unknown> | null;
+  /** How likely it is what was asked for. */
+  confidence: number;
+  /** Why it was found, in words. */
+  reason: string;
+  /** A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`. */
+  signature: string | null;
+  /** Ids of the same tool of other servers, which have no hits of their own. */
+  also: string[];
+  /** Whether its source says that it should no longer be used. */
+  deprecated: boolean;
+  /** By server, the paths in the commands of twins that tell these apart: what each is for. */
+  paths: Record<string, string>;
+  /** What calling it may do at worst; null for what cannot be called. */
+  risk: ToolRisk | null;
+  /** What the confidence is made of; null unless `explain` is true. */
+  explanation: Explanation | null;
 }
 
 /** One page of tools, prompts and resources. */
@@ -309,44 +237,82 @@ export interface ToolRisk {
   basis: "rule" | "claim" | "unapproved" | "no_claim";
 }
 
-export interface SearchToolsQuery {
+/** What a search found, and how. */
+export interface ToolSearchAnswer {
+  /** Id of this search, also in the log. */
+  query_id: string;
+  /** The items, best first. */
+  results: ToolHit[];
+  /** The items for each step of a request for several things; empty for a single one. */
+  steps: ToolSearchStep[];
+  /** How the search was done. */
+  metadata: ToolSearchMetadata;
+}
+
+/** How the search was done. */
+export interface ToolSearchMetadata {
+  /** The query, as it was searched. */
+  query: string;
+  /** The kind that was searched. */
+  kind: "tool" | "prompt" | "resource" | "any";
+  /** The search type that ran. */
+  search_type: "semantic" | "keyword" | "hybrid";
+  /** Maximum number of results. */
+  limit: number;
+  /** Minimum confidence of a result. */
+  threshold: number;
+  /** How long the search took, in milliseconds. */
+  took_ms: number;
+  /** `embedding` where keyword search answered alone; else empty. */
+  degraded: string[];
+  /** The embedding model that ranked; null where keyword search answered alone. */
+  model: string | null;
+  /** Version of the index that answered; null without an embedding model. */
+  index_version: string | null;
+  /** Short hash of the ranking weights; null with `keyword`. */
+  weights_version: string | null;
+  /** Items that reach the threshold, before the limit. */
+  candidate_count: number;
+  /** Whether something fits; never true without results. */
+  good_match: boolean;
+  /** Words of the query that none of the best candidates has. */
+  unmatched_words: string[];
+  /** Where nothing reaches the threshold: the nearest, as guesses. */
+  near_misses: ToolHit[];
+  /** What to try, what was not searched, and why; null where all is well. */
+  hint: string | null;
+  /** The query as it was read, with short forms, commands and names of files as what they mean. */
+  read_as: string | null;
+  /** What the rules of the curation did to the results; null unless `explain` is true. */
+  rules: string[] | null;
+}
+
+/** A search. */
+export interface ToolSearchRequest {
   /** What the tool should do, in plain words. */
-  q: string;
+  query: string;
   /** Maximum number of results. Default: 3. */
   limit?: number;
-  /** Minimum confidence of a result. Default: 0.35. */
+  /** Minimum confidence. Default: 0.35. */
   threshold?: number;
   /** Only items of this kind. Default: "tool". */
   kind?: "tool" | "prompt" | "resource" | "any";
-  /** Only of any of these servers; repeat the name for several. */
-  server?: string[];
   /** Which retrievers search; by default as the gateway is set up. */
   search_type?: "semantic" | "keyword" | "hybrid";
-  /** Whether to return how each confidence comes about, and what ran. Default: false. */
+  /** Whether to return `explanation`. Default: false. */
   explain?: boolean;
   /** Whether to return schemas and annotations. Default: false. */
-  schemas?: boolean;
-  /** A `server__tool`: the answer says why it is not among the results. */
-  why_not?: string;
-  /** Whether the search is in the activity log. Default: true. */
-  log?: boolean;
+  include_schemas?: boolean;
 }
 
-export interface CallToolQuery {
-  /** Whether a person confirms the call, where a rule asks for it. Default: false. */
-  confirm?: boolean;
-  /** A tool of a higher risk is not called. Default: "destructive". */
-  max_risk?: "read" | "write" | "destructive";
-}
-
-/** The arguments. */
-export type CallToolBody = Record<string, unknown>;
-
-export interface GetTypescriptQuery {
-  /** Servers and `server__tool` names, with commas; empty: all. */
-  filter?: string;
-  /** Whether to use fewer words. Default: false. */
-  compact?: boolean;
+/** One step of a request for several things. */
+export interface ToolSearchStep {
+  /** The part of the query that is the step. */
+  query: string;
+  /** Whether something fits the step; never true without results. */
+  good_match: boolean;
+  /** The items for the step, best first, at most three. */
+  results: ToolHit[];
 }
 
 export interface ListToolsQuery {
@@ -374,11 +340,6 @@ export interface ListServersQuery {
   limit?: number;
 }
 
-export interface RestartServersQuery {
-  /** Only these; repeat the name for more. None: all. */
-  server?: string[];
-}
-
 export interface ListActivityQuery {
   /** `next_cursor` of the previous page; empty for the first page. */
   cursor?: string;
@@ -403,6 +364,13 @@ export interface ListReviewsQuery {
   server?: string;
   /** Only with this status. */
   status?: "" | "new" | "changed" | "rejected";
+}
+
+export interface GetTypescriptQuery {
+  /** Servers and `server__tool` names, with commas; empty: all. */
+  filter?: string;
+  /** `true` for fewer words. */
+  compact?: string;
 }
 
 /** What works. */
@@ -446,26 +414,20 @@ export interface GetHealthAnswer {
   is_fallback: boolean;
   /** Why the activity log is not written; empty where it is, or where there is none. */
   activity: string;
-  /** Why the config file of now is not used, and an older one is; empty where it is. */
-  config: string;
 }
 
 /** The values in the path, the query, the body and the answer of each operation. */
 export interface Operations {
   /** Search tools. */
-  search_tools: { query: SearchToolsQuery; answer: GatewaySearchAnswer };
+  search_tools: { body: ToolSearchRequest; answer: ToolSearchAnswer };
   /** Call a tool. */
-  call_tool: { path: { tool_id: string }; query: CallToolQuery; body: CallToolBody; answer: GatewayCallResult };
-  /** A TypeScript module with the types of tools. */
-  get_typescript: { query: GetTypescriptQuery; answer: string };
+  call_tool: { body: CallRequest; answer: CallResult };
   /** List tools, prompts and resources. */
   list_tools: { query: ListToolsQuery; answer: ToolPage };
   /** One tool, prompt or resource, with its schemas. */
   get_tool: { path: { tool_id: string }; query: GetToolQuery; answer: Tool };
   /** List the servers. */
   list_servers: { query: ListServersQuery; answer: ServerPage };
-  /** Restart servers. */
-  restart_servers: { query: RestartServersQuery; answer: RestartedServers };
   /** List searches and calls. */
   list_activity: { query: ListActivityQuery; answer: ActivityPage };
   /** List definitions that are not approved. */
@@ -474,22 +436,23 @@ export interface Operations {
   approve_reviews: { body: ReviewDecisionRequest; answer: ReviewDecision };
   /** Reject definitions. */
   reject_reviews: { body: ReviewDecisionRequest; answer: ReviewDecision };
+  /** A TypeScript module with the types of tools. */
+  get_typescript: { query: GetTypescriptQuery; answer: string };
   /** What works. */
   get_health: { answer: GetHealthAnswer };
 }
 
 /** The method and path of each operation. */
 export const OPERATIONS = {
-  search_tools: { method: "GET", path: "/search" },
-  call_tool: { method: "POST", path: "/tools/{tool_id}" },
-  get_typescript: { method: "GET", path: "/runtime/tools.ts" },
+  search_tools: { method: "POST", path: "/api/v1/tools/search" },
+  call_tool: { method: "POST", path: "/api/v1/tools/call" },
   list_tools: { method: "GET", path: "/api/v1/tools" },
   get_tool: { method: "GET", path: "/api/v1/tools/{tool_id}" },
   list_servers: { method: "GET", path: "/api/v1/servers" },
-  restart_servers: { method: "POST", path: "/api/v1/servers/restart" },
   list_activity: { method: "GET", path: "/api/v1/activity" },
   list_reviews: { method: "GET", path: "/api/v1/reviews" },
   approve_reviews: { method: "POST", path: "/api/v1/reviews/approve" },
   reject_reviews: { method: "POST", path: "/api/v1/reviews/reject" },
+  get_typescript: { method: "GET", path: "/runtime/tools.ts" },
   get_health: { method: "GET", path: "/health" },
 } as const;

@@ -261,7 +261,7 @@ export interface DocumentPut {
 
 export interface DocumentResult {
   /** Id of the document. */
-  doc_id: string;
+  id: string;
   /**
    * From 0 to 1, higher is better, and comparable within one answer only: fused scores are relative to the other
    * results, so that the best of unrelated documents has a high one, too.
@@ -281,12 +281,39 @@ export interface DocumentResult {
   chunk: number;
 }
 
-/** The names are those of the source document; `cursor` and `rerank` are ours. */
+/** How a search was done, and how much it found. */
+export interface DocumentSearchMetadata {
+  /** The retrieval that was used. */
+  search_type: SearchType;
+  /** How dense and sparse retrieval were fused; null for a single retriever. */
+  fusion: Fusion | null;
+  /** Duration of the search in milliseconds. */
+  took_ms: number;
+  /** Number of documents that a request without a limit would return. */
+  total: number;
+  /** Whether `total` is exact, a lower bound or an estimate. */
+  total_is: Exactness;
+  /** `cursor` of the next page; null on the last page, and without paging by cursor. */
+  next_cursor: string | null;
+  /** Parts of the search that failed and were skipped. */
+  degraded: string[];
+  /** Name of the reranker; null: not reranked. */
+  reranked_by: string | null;
+  /** Name of the index version that answered. */
+  index_version: string | null;
+  /** Always null: documents have no ranking weights. */
+  weights_version: string | null;
+  /**
+   * Whether any document fits the query, the same on every page; never true without results; false: results are
+   * guesses. Null without a query, and where it cannot be told: if `search_type` is `semantic` or `keyword`, and
+   * without embeddings.
+   */
+  good_match: boolean | null;
+}
+
 export interface DocumentSearchRequest {
   /** What the documents are about, in plain words; null: every document that passes the filters. */
   query?: string | null;
-  /** Maximum number of documents returned. Left out: 10, or what the plan allows if that is less. Default: 10. */
-  top_k?: number;
   /** Number of top results to skip. Default: 0. */
   offset?: number;
   /**
@@ -305,43 +332,23 @@ export interface DocumentSearchRequest {
   /** Metadata fields to return; null: all of them. */
   metadata_fields?: string[] | null;
   /**
-   * Walks over all results: empty for the first page, then `next_cursor` of the page before. Without a cursor a
-   * search ranks only as deep as `top_k`, and its answer has no `next_cursor`.
+   * `*` asks for the first page of all results, `next_cursor` of an answer for the next. Without a cursor a search
+   * ranks only as deep as `limit`, and its answer has no `next_cursor`.
    */
   cursor?: string | null;
-  /** Rerank the top results with a cross-encoder. Default: "off". */
+  /** Rerank the top results with a cross-encoder or an LLM. Default: "off". */
   rerank?: Rerank;
+  /** Maximum number of documents returned. Left out: 10, or what the plan allows if that is less. Default: 10. */
+  limit?: number;
 }
 
 export interface DocumentSearchResponse {
   /** Id of the search, also in the log. */
   query_id: string;
-  /** Duration of the search in milliseconds. */
-  took_ms: number;
-  /** Number of documents that a request without a limit would return. */
-  total: number;
-  /** Whether `total` is exact, a lower bound or an estimate. */
-  total_is: Exactness;
-  /** `cursor` of the next page; null on the last page, and without paging by cursor. */
-  next_cursor: string | null;
-  /** The retrieval that was used. */
-  search_type: SearchType;
-  /** How dense and sparse retrieval were fused; null for a single retriever. */
-  fusion: Fusion | null;
-  /** Parts of the search that failed and were skipped. */
-  degraded: string[];
-  /** Name of the reranker; null: not reranked. */
-  reranked_by: string | null;
-  /** Name of the index version that answered. */
-  index_version: string | null;
-  /**
-   * Whether any document fits the query, the same on every page; never true without results; false: results are
-   * guesses. Null without a query, and where it cannot be told: if `search_type` is `semantic` or `keyword`, and
-   * without embeddings.
-   */
-  good_match: boolean | null;
   /** The best documents, best first. */
-  hits: DocumentResult[];
+  results: DocumentResult[];
+  /** How the search was done. */
+  metadata: DocumentSearchMetadata;
 }
 
 export interface DocumentShown {
@@ -392,39 +399,6 @@ export interface DocumentsToDelete {
 export interface DocumentsToPut {
   /** The documents. */
   documents: DocumentToPut[];
-}
-
-export interface EnrichedTool {
-  /** Its id, for `GET /api/v1/tools/{tool_id}`. */
-  id: string;
-  /** The same id, as a number. */
-  db_id: number;
-  /** Tool, prompt or resource. */
-  type: ItemKind;
-  /** Its name on the server. */
-  name: string;
-  /** From its server. Data, never instructions. */
-  description: string;
-  /** Similarity to the query, 0 to 1; thresholds apply to it. */
-  score: number;
-  /** Its MCP server. */
-  server: string;
-  /** The namespace that it belongs to. */
-  namespace: string;
-  /** Probability that this is the right item; null if `search_type` is `semantic` or `keyword`. */
-  confidence: number | null;
-  /** Its skills. */
-  skill_ids: string[];
-  /** The skill that it belongs to most; null without any. */
-  primary_skill_id: string | null;
-  /** JSON Schema of its arguments; null if it has none, or `include_schemas` is false. */
-  input_schema: Record<string, unknown> | null;
-  /** JSON Schema of its results; null likewise. */
-  output_schema: Record<string, unknown> | null;
-  /** Hints of its server; null likewise. */
-  annotations: Record<string, unknown> | null;
-  /** Null unless `explain` is true. */
-  explanation: ExplanationModel | null;
 }
 
 /** Whether a count is exact, a lower bound or an estimate. */
@@ -847,7 +821,7 @@ export type ProposalKind = "suggestion" | "new";
 export interface ProposedChangeShown {
   /** Skills that approving adds. */
   creates: ProposedSkill[];
-  /** Number of members and of all items, and central members. */
+  /** Number of members and of all items, central members, and nearest skills. */
   evidence: Record<string, unknown>;
   /** Whether items have yet to be classified again. */
   is_moving: boolean;
@@ -882,7 +856,7 @@ export interface PutCounts {
 export type PutOutcome = "created" | "updated" | "unchanged" | "refused";
 
 /** How the best documents are reranked. */
-export type Rerank = "off" | "cross_encoder";
+export type Rerank = "off" | "cross_encoder" | "llm";
 
 export interface ReviewRequest {
   /**
@@ -946,83 +920,21 @@ export interface RuleShown {
   updated_at: string;
 }
 
-export interface SearchAnswer {
-  /** The query of the request. */
-  query: string;
-  /** The items, best first. */
-  tools: EnrichedTool[];
-  /** The skills that match the query, by vector first. */
-  matched_skills: SkillMatch[];
-  /** How the search was done. */
-  metadata: SearchMetadata;
-  /** Id of this search, also in the log. */
-  query_id: string;
-  /** The items for each step of a request for several things; empty for a single one. */
-  steps: SearchStep[];
-  /** The answer to `why_not`; null without it. */
-  why_not: WhyNot | null;
-}
-
-/** How a tool search was answered. */
+/** How a search was answered. */
 export interface SearchMetadata {
-  /** The strategy that actually ran: without a matching skill a search is direct. */
-  strategy_used: Strategy;
-  /** The skills whose items were searched; null: all items. */
-  skill_ids_used: string[] | null;
-  /** Skills that match the query. */
-  stage1_skill_count: number;
-  /** Items that reach the threshold, before the limit. */
-  stage2_candidate_count: number;
-  /** Items returned. */
-  final_count: number;
-  /** Time to embed the query. */
-  query_embedding_time_ms: number;
-  /** Time to match skills. */
-  skill_search_time_ms: number;
-  /** Time to retrieve and rank items. */
-  tool_search_time_ms: number;
-  /** The part of `tool_search_time_ms` spent on ranking. */
-  ranking_time_ms: number;
-  /** Time to read the items and their schemas. */
-  schema_load_time_ms: number;
-  /** Time of the whole search. */
-  total_time_ms: number;
   /** The retrievers that answered; they differ from the requested ones when one failed. */
-  search_type_used: "semantic" | "keyword" | "hybrid" | "none";
+  search_type: "semantic" | "keyword" | "hybrid" | "none";
+  /** Time of the whole search. */
+  took_ms: number;
   /** The parts that failed; empty when none did. */
   degraded: string[];
   /** Fingerprint of the index version, and so of the model, behind this answer. */
   index_version: string;
-  /** Short hash of the ranking weights; null where none apply: if `search_type` is `semantic` or `keyword`. */
+  /**
+   * Short hash of the ranking weights; null where none apply: for skills, and if `search_type` is `semantic` or
+   * `keyword`.
+   */
   weights_version: string | null;
-  /**
-   * Approximate number of items in no skill: only `direct` and `hybrid` find them. Null if the index did not
-   * answer.
-   */
-  unskilled_count: number | null;
-  /**
-   * Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
-   * `semantic`.
-   */
-  good_match: boolean | null;
-  /** Words of the query that none of the best candidates has. */
-  unmatched_words: string[];
-  /**
-   * The query as it was read, with short forms, commands and names of files as what they mean; null where it was
-   * read as typed.
-   */
-  read_as: string | null;
-  /** Misspelt words of the query, each with the word of the catalog that it was read as. */
-  corrected_words: Record<string, string>;
-  /** The best items below the threshold, when none reaches it. */
-  near_misses: ToolCandidate[];
-  /**
-   * What to try where nothing fits, nothing reaches the threshold or the model does not know the language; null
-   * where all is well.
-   */
-  hint: string | null;
-  /** What the rules of the curation did to the results; null unless `explain` is true. */
-  rules: string[] | null;
 }
 
 export interface SearchPage {
@@ -1030,54 +942,6 @@ export interface SearchPage {
   results: SearchShown[];
   /** `cursor` of the next page; null on the last one. */
   next_cursor: string | null;
-}
-
-export interface SearchRequest {
-  /** What the tool should do, in plain words; 1 to 1,000 characters. */
-  query: string;
-  /** Only items of this kind. */
-  item_type?: ItemKind | null;
-  /** Maximum number of items. Default: 5. */
-  limit?: number;
-  /** Maximum number of skills matched by vector; those matched by words are added. Default: 3. */
-  skill_limit?: number;
-  /**
-   * Minimum similarity of a skill matched by vector; the preset's if null. Where no skill has three quarters of
-   * it, all items are searched.
-   */
-  skill_threshold?: number | null;
-  /** Minimum similarity of an item; the preset's if null. */
-  tool_threshold?: number | null;
-  /** Load the schemas of the items returned. Default: true. */
-  include_schemas?: boolean;
-  /**
-   * `hierarchical` searches the items of the skills that match, `direct` all items, `hybrid` both ways at once.
-   * Default: "hierarchical".
-   */
-  strategy?: Strategy;
-  /**
-   * Sets both thresholds, of skill and tool: `precision` 0.7 and 0.6, `balanced` 0.4 and 0.3, `recall` 0.2 and
-   * 0.1. Default: "balanced".
-   */
-  preset?: Preset;
-  /**
-   * `hybrid` combines dense and sparse (BM25) retrieval, `keyword` is sparse only; `semantic` is literal mode:
-   * skills and items by the cosine of the unchanged query only. Null: the setting of the service, else `hybrid`.
-   */
-  search_type?: SearchType | null;
-  /** Only items of any of these skills, whatever the strategy; empty: no such filter. */
-  skill_ids?: string[];
-  /** Only items of any of these MCP servers; empty: of all. */
-  servers?: string[];
-  /**
-   * Namespaces to search, each of them one that the token sees. Empty: all of these; for an administrator
-   * `default`.
-   */
-  namespaces?: string[];
-  /** Add an explanation of its place to every item. Default: false. */
-  explain?: boolean;
-  /** An item, by id or as `server__name`; the answer explains why it was not returned. */
-  why_not?: string;
 }
 
 export interface SearchShown {
@@ -1114,18 +978,6 @@ export interface SearchShown {
   degraded: string[];
   /** Milliseconds that the search took. */
   took_ms: number;
-}
-
-/** One step of a request for several things. */
-export interface SearchStep {
-  /** The part of the query that is the step. */
-  query: string;
-  /** Whether something fits the step; never true without results. */
-  good_match: boolean;
-  /** The items for the step, best first, at most three. */
-  tools: EnrichedTool[];
-  /** The nearest items where the step has no tools: guesses. */
-  near_misses: EnrichedTool[];
 }
 
 /** Which retrievers answer. `semantic` is literal mode: exactly what the source documents specify. */
@@ -1209,6 +1061,34 @@ export interface SkillPage {
   next_cursor: string | null;
 }
 
+export interface SkillSearchAnswer {
+  /** Id of this search, also in the log. */
+  query_id: string;
+  /** The skills: those matched by vector first, best first. */
+  results: SkillMatch[];
+  /** How the search was done. */
+  metadata: SearchMetadata;
+}
+
+export interface SkillSearchRequest {
+  /** What the tool should do, in plain words; 1 to 1,000 characters. */
+  query: string;
+  /** Maximum number of skills. Default: 5. */
+  limit?: number;
+  /** Minimum similarity of a skill matched by vector. Default: 0.4. */
+  threshold?: number;
+  /**
+   * `hybrid` combines dense and sparse (BM25) retrieval, `keyword` is sparse only; `semantic` is literal mode:
+   * skills and items by the cosine of the unchanged query only. Null: the setting of the service, else `hybrid`.
+   */
+  search_type?: SearchType | null;
+  /**
+   * Namespaces to search, each of them one that the token sees. Empty: all of these; for an administrator
+   * `default`.
+   */
+  namespaces?: string[];
+}
+
 export interface SkillShown {
   /** Its id. */
   id: string;
@@ -1269,6 +1149,20 @@ export interface SourceReference {
   title: string;
   /** Its authors. */
   authors: string[];
+}
+
+/** Milliseconds; a stage that did not run took 0. */
+export interface StageTimes {
+  /** To embed the query. */
+  embedding: number;
+  /** To match skills. */
+  skills: number;
+  /** To retrieve and rank items. */
+  tools: number;
+  /** The part of `tools` spent on ranking. */
+  ranking: number;
+  /** To read the items and their schemas. */
+  schemas: number;
 }
 
 /** Which items are searched: those of the skills that match the query, all items, or both at once. */
@@ -1426,48 +1320,52 @@ export interface ToolBrief {
 
 export interface ToolCandidate {
   /** Its id, for `GET /api/v1/tools/{tool_id}`. */
-  id: string;
-  /** The same id, as a number. */
-  db_id: number;
+  id: number;
+  /** The namespace that it belongs to. */
+  namespace: string;
   /** Tool, prompt or resource. */
-  type: ItemKind;
+  kind: ItemKind;
+  /** Its MCP server. */
+  server: string;
   /** Its name on the server. */
   name: string;
   /** From its server. Data, never instructions. */
   description: string;
   /** Similarity to the query, 0 to 1; thresholds apply to it. */
   score: number;
-  /** Its MCP server. */
-  server: string;
-  /** The namespace that it belongs to. */
-  namespace: string;
   /** Probability that this is the right item; null if `search_type` is `semantic` or `keyword`. */
   confidence: number | null;
 }
 
 export interface ToolMatch {
   /** Its id, for `GET /api/v1/tools/{tool_id}`. */
-  id: string;
-  /** The same id, as a number. */
-  db_id: number;
+  id: number;
+  /** The namespace that it belongs to. */
+  namespace: string;
   /** Tool, prompt or resource. */
-  type: ItemKind;
+  kind: ItemKind;
+  /** Its MCP server. */
+  server: string;
   /** Its name on the server. */
   name: string;
   /** From its server. Data, never instructions. */
   description: string;
   /** Similarity to the query, 0 to 1; thresholds apply to it. */
   score: number;
-  /** Its MCP server. */
-  server: string;
-  /** The namespace that it belongs to. */
-  namespace: string;
   /** Probability that this is the right item; null if `search_type` is `semantic` or `keyword`. */
   confidence: number | null;
   /** Its skills. */
   skill_ids: string[];
   /** The skill that it belongs to most; null without any. */
   primary_skill_id: string | null;
+  /** JSON Schema of its arguments; null if it has none, or `include_schemas` is false. */
+  input_schema: Record<string, unknown> | null;
+  /** JSON Schema of its results; null likewise. */
+  output_schema: Record<string, unknown> | null;
+  /** Hints of its server; null likewise. */
+  annotations: Record<string, unknown> | null;
+  /** Null unless `explain` is true. */
+  explanation: ExplanationModel | null;
 }
 
 export interface ToolOfSkill {
@@ -1505,6 +1403,134 @@ export interface ToolPage {
   results: ListedTool[];
   /** `cursor` of the next page; null on the last one. */
   next_cursor: string | null;
+}
+
+export interface ToolSearchAnswer {
+  /** Id of this search, also in the log. */
+  query_id: string;
+  /** The items, best first. */
+  results: ToolMatch[];
+  /** The items for each step of a request for several things; empty for a single one. */
+  steps: ToolSearchStep[];
+  /** How the search was done. */
+  metadata: ToolSearchMetadata;
+}
+
+/** How a tool search was answered. */
+export interface ToolSearchMetadata {
+  /** The retrievers that answered; they differ from the requested ones when one failed. */
+  search_type: "semantic" | "keyword" | "hybrid" | "none";
+  /** Time of the whole search. */
+  took_ms: number;
+  /** The parts that failed; empty when none did. */
+  degraded: string[];
+  /** Fingerprint of the index version, and so of the model, behind this answer. */
+  index_version: string;
+  /**
+   * Short hash of the ranking weights; null where none apply: for skills, and if `search_type` is `semantic` or
+   * `keyword`.
+   */
+  weights_version: string | null;
+  /** The strategy that actually ran: without a matching skill a search is direct. */
+  strategy: Strategy;
+  /** The skills whose items were searched; null: all items. */
+  skill_ids: string[] | null;
+  /** The skills that match the query, by vector first. */
+  matched_skills: SkillMatch[];
+  /** Items that reach the threshold, before the limit. */
+  candidate_count: number;
+  /**
+   * Approximate number of items in no skill: only `direct` and `hybrid` find them. Null if the index did not
+   * answer.
+   */
+  unskilled_count: number | null;
+  /**
+   * Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
+   * `semantic`.
+   */
+  good_match: boolean | null;
+  /** Words of the query that none of the best candidates has. */
+  unmatched_words: string[];
+  /**
+   * The query as it was read, with short forms, commands and names of files as what they mean; null where it was
+   * read as typed.
+   */
+  read_as: string | null;
+  /** Misspelt words of the query, each with the word of the catalog that it was read as. */
+  corrected_words: Record<string, string>;
+  /** The best items below the threshold, when none reaches it. */
+  near_misses: ToolCandidate[];
+  /**
+   * What to try where nothing fits, nothing reaches the threshold or the model does not know the language; null
+   * where all is well.
+   */
+  hint: string | null;
+  /** The answer to `why_not`; null without it. */
+  why_not: WhyNot | null;
+  /** What the rules of the curation did to the results; null unless `explain` is true. */
+  rules: string[] | null;
+  /** Time of each stage. */
+  stages_ms: StageTimes;
+}
+
+export interface ToolSearchRequest {
+  /** What the tool should do, in plain words; 1 to 1,000 characters. */
+  query: string;
+  /** Maximum number of items. Default: 5. */
+  limit?: number;
+  /**
+   * Sets both thresholds, of skill and tool: `precision` 0.7 and 0.6, `balanced` 0.4 and 0.3, `recall` 0.2 and
+   * 0.1. Default: "balanced".
+   */
+  preset?: Preset;
+  /** Maximum number of skills matched by vector; those matched by words are added. Default: 3. */
+  skill_limit?: number;
+  /**
+   * Minimum similarity of a skill matched by vector; the preset's if null. Where no skill has three quarters of
+   * it, all items are searched.
+   */
+  skill_threshold?: number | null;
+  /** Load the schemas of the items returned. Default: true. */
+  include_schemas?: boolean;
+  /**
+   * `hierarchical` searches the items of the skills that match, `direct` all items, `hybrid` both ways at once.
+   * Default: "hierarchical".
+   */
+  strategy?: Strategy;
+  /**
+   * `hybrid` combines dense and sparse (BM25) retrieval, `keyword` is sparse only; `semantic` is literal mode:
+   * skills and items by the cosine of the unchanged query only. Null: the setting of the service, else `hybrid`.
+   */
+  search_type?: SearchType | null;
+  /** Add an explanation of its place to every item. Default: false. */
+  explain?: boolean;
+  /** An item, by id or as `server__name`; the answer explains why it was not returned. */
+  why_not?: string;
+  /** Only items of this kind. */
+  kind?: ItemKind | null;
+  /** Minimum similarity of an item; the preset's if null. */
+  threshold?: number | null;
+  /** Only items of any of these skills, whatever the strategy; empty: no such filter. */
+  skill_ids?: string[];
+  /** Only items of any of these MCP servers; empty: of all. */
+  servers?: string[];
+  /**
+   * Namespaces to search, each of them one that the token sees. Empty: all of these; for an administrator
+   * `default`.
+   */
+  namespaces?: string[];
+}
+
+/** One step of a request for several things. */
+export interface ToolSearchStep {
+  /** The part of the query that is the step. */
+  query: string;
+  /** Whether something fits the step; never true without results. */
+  good_match: boolean;
+  /** The items for the step, best first, at most three. */
+  results: ToolMatch[];
+  /** The nearest items where the step has no results: guesses. */
+  near_misses: ToolMatch[];
 }
 
 export interface ToolShown {
@@ -1564,7 +1590,7 @@ export interface WhyNot {
   /** The reason, and how to get the item returned. */
   message: string;
   /** Id of the matching item; null when there is none. */
-  id: string | null;
+  id: number | null;
   /** The matching item, as `server__name`; empty when there is none. */
   name: string;
   /** Other items that may match. */
@@ -1576,52 +1602,6 @@ export interface WhyNot {
   /** Its place and scores; null when there is no item. */
   explanation: ExplanationModel | null;
 }
-
-export interface SearchSkillsQuery {
-  /**
-   * Namespaces to search, each of them one that the token sees. Empty: all of these; for an administrator
-   * `default`.
-   */
-  namespaces?: string[];
-  /** What the tool should do, in plain words. */
-  query: string;
-  /** Maximum number of skills. Default: 5. */
-  limit?: number;
-  /** Minimum similarity of a skill matched by vector. Default: 0.4. */
-  threshold?: number;
-  /**
-   * `hybrid` combines dense and sparse (BM25) retrieval, `keyword` is sparse only; `semantic` is literal mode:
-   * skills and items by the cosine of the unchanged query only. Null: the setting of the service, else `hybrid`.
-   */
-  search_type?: SearchType | null;
-}
-
-export type SearchSkillsAnswer = SkillMatch[];
-
-export interface SearchItemsQuery {
-  /**
-   * Namespaces to search, each of them one that the token sees. Empty: all of these; for an administrator
-   * `default`.
-   */
-  namespaces?: string[];
-  /** What the tool should do, in plain words. */
-  query: string;
-  /** Only items of any of these skills, comma-separated. */
-  skill_ids?: string;
-  /** Only items of this kind. */
-  item_type?: ItemKind | null;
-  /** Maximum number of items. Default: 10. */
-  limit?: number;
-  /** Minimum similarity. Default: 0.3. */
-  threshold?: number;
-  /**
-   * `hybrid` combines dense and sparse (BM25) retrieval, `keyword` is sparse only; `semantic` is literal mode:
-   * skills and items by the cosine of the unchanged query only. Null: the setting of the service, else `hybrid`.
-   */
-  search_type?: SearchType | null;
-}
-
-export type SearchItemsAnswer = ToolMatch[];
 
 export interface ListToolsQuery {
   /** `next_cursor` of the previous page; empty for the first page. */
@@ -1827,11 +1807,9 @@ export interface ListTenantsQuery {
 /** The values in the path, the query, the body and the answer of each operation. */
 export interface Operations {
   /** Search tools, routed by skills. */
-  search_tools: { body: SearchRequest; answer: SearchAnswer };
-  /** Search skills: the first stage of a search alone. */
-  search_skills: { query: SearchSkillsQuery; answer: SearchSkillsAnswer };
-  /** Search all items, or those of named skills: the second stage of a search alone. */
-  search_items: { query: SearchItemsQuery; answer: SearchItemsAnswer };
+  search_tools: { body: ToolSearchRequest; answer: ToolSearchAnswer };
+  /** Search skills: the first stage of a tool search alone. */
+  search_skills: { body: SkillSearchRequest; answer: SkillSearchAnswer };
   /** List tools of the catalog, in order of id. */
   list_tools: { query: ListToolsQuery; answer: ToolPage };
   /** One tool with its schemas. */
@@ -1934,9 +1912,8 @@ export interface Operations {
 
 /** The method and path of each operation. */
 export const OPERATIONS = {
-  search_tools: { method: "POST", path: "/api/v1/search" },
-  search_skills: { method: "GET", path: "/api/v1/search/skills" },
-  search_items: { method: "GET", path: "/api/v1/search/tools" },
+  search_tools: { method: "POST", path: "/api/v1/tools/search" },
+  search_skills: { method: "POST", path: "/api/v1/skills/search" },
   list_tools: { method: "GET", path: "/api/v1/tools" },
   get_tool: { method: "GET", path: "/api/v1/tools/{tool_id}" },
   delete_tool: { method: "DELETE", path: "/api/v1/tools/{tool_id}" },
@@ -1974,7 +1951,7 @@ export const OPERATIONS = {
   get_job: { method: "GET", path: "/api/v1/jobs/{job_id}" },
   list_audit: { method: "GET", path: "/api/v1/audit" },
   readyz: { method: "GET", path: "/readyz" },
-  search_documents: { method: "POST", path: "/search" },
+  search_documents: { method: "POST", path: "/api/v1/documents/search" },
   list_documents: { method: "GET", path: "/api/v1/documents" },
   put_documents: { method: "PUT", path: "/api/v1/documents" },
   get_document: { method: "GET", path: "/api/v1/documents/{document_id}" },

@@ -68,14 +68,14 @@ class DocumentsOverHttp:
             raise SetupError(f"not all documents were stored: {wrong['error']}")
 
     async def search(self, query: str, top_k: int, way: Mapping[str, str]) -> list[str]:
-        request = {"query": query, "top_k": top_k, "include_snippets": False, "metadata_fields": [], **way}
+        request = {"query": query, "limit": top_k, "include_snippets": False, "metadata_fields": [], **way}
         answer = await self._client.post(SEARCH_PATH, json=request)
         if answer.status_code != httpx2.codes.OK:
             raise _refused(answer)
         data = answer.json()
-        if degraded := data["degraded"]:
+        if degraded := data["metadata"]["degraded"]:
             raise SetupError(f"a part failed while it was measured: {', '.join(degraded)}", hint="try again")
-        return [hit["doc_id"] for hit in data["hits"]]
+        return [result["id"] for result in data["results"]]
 
 
 @asynccontextmanager

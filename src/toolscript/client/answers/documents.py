@@ -9,7 +9,7 @@ from toolscript.client.records import Record
 
 
 class DocumentHit(Record):
-    doc_id: str
+    id: str
     """Id of the document."""
     score: float
     """From 0 to 1, higher is better, and comparable within one answer only: fused scores are relative to the
@@ -29,9 +29,13 @@ class DocumentHit(Record):
     """Number of the chunk that matched best, from 0."""
 
 
-class DocumentSearchAnswer(Record):
-    query_id: str
-    """Id of the search, also in the log."""
+class DocumentSearchMetadata(Record):
+    """How a search was done, and how much it found."""
+
+    search_type: Literal["semantic", "keyword", "hybrid"]
+    """The retrieval that was used."""
+    fusion: Literal["rrf", "zscore", "best"] | None
+    """How dense and sparse retrieval were fused; null for a single retriever."""
     took_ms: float
     """Duration of the search in milliseconds."""
     total: int
@@ -40,23 +44,28 @@ class DocumentSearchAnswer(Record):
     """Whether `total` is exact, a lower bound or an estimate."""
     next_cursor: str | None
     """`cursor` of the next page; null on the last page, and without paging by cursor."""
-    search_type: Literal["semantic", "keyword", "hybrid"]
-    """The retrieval that was used."""
-    fusion: Literal["rrf", "zscore", "best"] | None
-    """How dense and sparse retrieval were fused; null for a single retriever."""
     degraded: list[str]
     """Parts of the search that failed and were skipped."""
     reranked_by: str | None
     """Name of the reranker; null: not reranked."""
     index_version: str | None
     """Name of the index version that answered."""
+    weights_version: str | None
+    """Always null: documents have no ranking weights."""
     good_match: bool | None
     """Whether any document fits the query, the same on every page; never true without results; false: results
     are guesses. Null without a query, and where it cannot be told: if `search_type` is `semantic` or
     `keyword`, and without embeddings.
     """
-    hits: list[DocumentHit]
+
+
+class DocumentSearchAnswer(Record):
+    query_id: str
+    """Id of the search, also in the log."""
+    results: list[DocumentHit]
     """The best documents, best first."""
+    metadata: DocumentSearchMetadata
+    """How the search was done."""
 
 
 class DocumentListed(Record):

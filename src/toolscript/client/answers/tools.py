@@ -9,51 +9,103 @@ from toolscript.client.records import Record
 
 
 class Explanation(Record):
-    place: int
-    """Place among all candidates, from 1; 0 for an item that no retriever returned."""
-    parts: dict[str, float]
-    """Contributions to the item's score; relative, no similarities."""
-    similarity: float | None
-    """Cosine to the query; null if dense retrieval did not return it."""
-    word_score: float | None
-    """BM25 score; null if sparse retrieval did not return it."""
-    matched_skills: list[str]
-    """Those of its skills that the search was routed to."""
-    promoted_for: str | None
-    """Words of the rule that promotes it; null without one."""
+    place: int | None = None
+    """Place among all candidates, from 1; 0 for an item that no retriever returned. Only from a service."""
+    parts: dict[str, float] | None = None
+    """Contributions to the item's score; relative, no similarities. Only from a service."""
+    similarity: float | None = None
+    """Cosine to the query; null if dense retrieval did not return it. Only from a service."""
+    word_score: float | None = None
+    """BM25 score; null if sparse retrieval did not return it. Only from a service."""
+    matched_skills: list[str] | None = None
+    """Those of its skills that the search was routed to. Only from a service."""
+    promoted_for: str | None = None
+    """Words of the rule that promotes it; null without one. Only from a service."""
+    semantic: float | None = None
+    """Similarity by the model; null without one. Only from a gateway."""
+    words: float | None = None
+    """Share of the query's words that match. Only from a gateway."""
+    fuzzy: float | None = None
+    """Similarity of the name. Only from a gateway."""
+    boost: float | None = None
+    """Confidence as a general tool that can do the task; 0 for others. Only from a gateway."""
+    matched: list[dict[str, Any]] | None = None
+    """The words that match. Only from a gateway."""
+    probability: float | None = None
+    """That it is the right one: the confidence is made of it. Null where a score is. Only from a gateway."""
+    contributions: dict[str, float] | None = None
+    """What each part of the ranking adds to the score. Only from a gateway."""
 
 
-class EnrichedTool(Record):
-    id: str
+class ToolRisk(Record):
+    """What calling a tool may do at worst."""
+
+    level: Literal["read", "write", "destructive"]
+    """From the least to the most: read, write, destructive."""
+    basis: Literal["rule", "claim", "unapproved", "no_claim"]
+    """`rule`: a person says so; `claim`: its server says so, and nothing has checked it; `no_claim`: its server
+    says nothing; `unapproved`: the claim is not that of the approved definition.
+    """
+
+
+class ToolHit(Record):
+    id: int | str
     """Its id, for `GET /api/v1/tools/{tool_id}`."""
-    db_id: int
-    """The same id, as a number."""
-    type: Literal["tool", "prompt", "resource"]
+    kind: Literal["tool", "prompt", "resource"]
     """Tool, prompt or resource."""
+    server: str
+    """Its MCP server."""
     name: str
     """Its name on the server."""
     description: str
     """From its server. Data, never instructions."""
-    score: float
-    """Similarity to the query, 0 to 1; thresholds apply to it."""
-    server: str
-    """Its MCP server."""
-    namespace: str
-    """The namespace that it belongs to."""
     confidence: float | None
     """Probability that this is the right item; null if `search_type` is `semantic` or `keyword`."""
-    skill_ids: list[str]
-    """Its skills."""
-    primary_skill_id: str | None
-    """The skill that it belongs to most; null without any."""
-    input_schema: dict[str, Any] | None
+    namespace: str | None = None
+    """The namespace that it belongs to. Only from a service."""
+    score: float | None = None
+    """Similarity to the query, 0 to 1; thresholds apply to it. Only from a service."""
+    skill_ids: list[str] | None = None
+    """Its skills. Only from a service."""
+    primary_skill_id: str | None = None
+    """The skill that it belongs to most; null without any. Only from a service."""
+    input_schema: dict[str, Any] | None = None
     """JSON Schema of its arguments; null if it has none, or `include_schemas` is false."""
-    output_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | None = None
     """JSON Schema of its results; null likewise."""
-    annotations: dict[str, Any] | None
+    annotations: dict[str, Any] | None = None
     """Hints of its server; null likewise."""
-    explanation: Explanation | None
+    explanation: Explanation | None = None
     """Null unless `explain` is true."""
+    reason: str | None = None
+    """Why it was found, in words. Only from a gateway."""
+    signature: str | None = None
+    """A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`. Only from a
+    gateway.
+    """
+    also: list[str] | None = None
+    """Ids of the same tool of other servers, which have no hits of their own. Only from a gateway."""
+    deprecated: bool | None = None
+    """Whether its source says that it should no longer be used. Only from a gateway."""
+    paths: dict[str, str] | None = None
+    """By server, the paths in the commands of twins that tell these apart: what each is for. Only from a
+    gateway.
+    """
+    risk: ToolRisk | None = None
+    """What calling it may do at worst; null for what cannot be called. Only from a gateway."""
+
+
+class ToolSearchStep(Record):
+    """One step of a request for several things."""
+
+    query: str
+    """The part of the query that is the step."""
+    good_match: bool
+    """Whether something fits the step; never true without results."""
+    results: list[ToolHit]
+    """The items for the step, best first, at most three."""
+    near_misses: list[ToolHit] | None = None
+    """The nearest items where the step has no results: guesses. Only from a service."""
 
 
 class SkillMatch(Record):
@@ -69,99 +121,6 @@ class SkillMatch(Record):
     """Number of items in the skill."""
     matched_by: Literal["vector", "words"]
     """`vector`: its centroid is near the query; `words`: some of its items share the query's words."""
-
-
-class ToolCandidate(Record):
-    id: str
-    """Its id, for `GET /api/v1/tools/{tool_id}`."""
-    db_id: int
-    """The same id, as a number."""
-    type: Literal["tool", "prompt", "resource"]
-    """Tool, prompt or resource."""
-    name: str
-    """Its name on the server."""
-    description: str
-    """From its server. Data, never instructions."""
-    score: float
-    """Similarity to the query, 0 to 1; thresholds apply to it."""
-    server: str
-    """Its MCP server."""
-    namespace: str
-    """The namespace that it belongs to."""
-    confidence: float | None
-    """Probability that this is the right item; null if `search_type` is `semantic` or `keyword`."""
-
-
-class SearchMetadata(Record):
-    """How a tool search was answered."""
-
-    strategy_used: Literal["hierarchical", "direct", "hybrid"]
-    """The strategy that actually ran: without a matching skill a search is direct."""
-    skill_ids_used: list[str] | None
-    """The skills whose items were searched; null: all items."""
-    stage1_skill_count: int
-    """Skills that match the query."""
-    stage2_candidate_count: int
-    """Items that reach the threshold, before the limit."""
-    final_count: int
-    """Items returned."""
-    query_embedding_time_ms: float
-    """Time to embed the query."""
-    skill_search_time_ms: float
-    """Time to match skills."""
-    tool_search_time_ms: float
-    """Time to retrieve and rank items."""
-    ranking_time_ms: float
-    """The part of `tool_search_time_ms` spent on ranking."""
-    schema_load_time_ms: float
-    """Time to read the items and their schemas."""
-    total_time_ms: float
-    """Time of the whole search."""
-    search_type_used: Literal["semantic", "keyword", "hybrid", "none"]
-    """The retrievers that answered; they differ from the requested ones when one failed."""
-    degraded: list[str]
-    """The parts that failed; empty when none did."""
-    index_version: str
-    """Fingerprint of the index version, and so of the model, behind this answer."""
-    weights_version: str | None
-    """Short hash of the ranking weights; null where none apply: if `search_type` is `semantic` or `keyword`."""
-    unskilled_count: int | None
-    """Approximate number of items in no skill: only `direct` and `hybrid` find them. Null if the index did not
-    answer.
-    """
-    good_match: bool | None
-    """Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
-    `semantic`.
-    """
-    unmatched_words: list[str]
-    """Words of the query that none of the best candidates has."""
-    read_as: str | None
-    """The query as it was read, with short forms, commands and names of files as what they mean; null where it
-    was read as typed.
-    """
-    corrected_words: dict[str, str]
-    """Misspelt words of the query, each with the word of the catalog that it was read as."""
-    near_misses: list[ToolCandidate]
-    """The best items below the threshold, when none reaches it."""
-    hint: str | None
-    """What to try where nothing fits, nothing reaches the threshold or the model does not know the language;
-    null where all is well.
-    """
-    rules: list[str] | None
-    """What the rules of the curation did to the results; null unless `explain` is true."""
-
-
-class SearchStep(Record):
-    """One step of a request for several things."""
-
-    query: str
-    """The part of the query that is the step."""
-    good_match: bool
-    """Whether something fits the step; never true without results."""
-    tools: list[EnrichedTool]
-    """The items for the step, best first, at most three."""
-    near_misses: list[EnrichedTool]
-    """The nearest items where the step has no tools: guesses."""
 
 
 class WhyNot(Record):
@@ -183,7 +142,7 @@ class WhyNot(Record):
     """Why the item is not among the results."""
     message: str
     """The reason, and how to get the item returned."""
-    id: str | None
+    id: int | None
     """Id of the matching item; null when there is none."""
     name: str
     """The matching item, as `server__name`; empty when there is none."""
@@ -197,46 +156,93 @@ class WhyNot(Record):
     """Its place and scores; null when there is no item."""
 
 
-class SearchAnswer(Record):
-    query: str
-    """The query of the request."""
-    tools: list[EnrichedTool]
-    """The items, best first."""
-    matched_skills: list[SkillMatch]
-    """The skills that match the query, by vector first."""
-    metadata: SearchMetadata
-    """How the search was done."""
+class StageTimes(Record):
+    """Milliseconds; a stage that did not run took 0."""
+
+    embedding: float
+    """To embed the query."""
+    skills: float
+    """To match skills."""
+    tools: float
+    """To retrieve and rank items."""
+    ranking: float
+    """The part of `tools` spent on ranking."""
+    schemas: float
+    """To read the items and their schemas."""
+
+
+class ToolSearchMetadata(Record):
+    """How a tool search was answered."""
+
+    search_type: Literal["semantic", "keyword", "hybrid", "none"]
+    """The retrievers that answered; they differ from the requested ones when one failed."""
+    took_ms: float
+    """Time of the whole search."""
+    degraded: list[str]
+    """The parts that failed; empty when none did."""
+    index_version: str | None
+    """Fingerprint of the index version, and so of the model, behind this answer."""
+    weights_version: str | None
+    """Short hash of the ranking weights; null where none apply: for skills, and if `search_type` is `semantic`
+    or `keyword`.
+    """
+    candidate_count: int
+    """Items that reach the threshold, before the limit."""
+    good_match: bool | None
+    """Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
+    `semantic`.
+    """
+    unmatched_words: list[str]
+    """Words of the query that none of the best candidates has."""
+    read_as: str | None
+    """The query as it was read, with short forms, commands and names of files as what they mean; null where it
+    was read as typed.
+    """
+    near_misses: list[ToolHit]
+    """The best items below the threshold, when none reaches it."""
+    hint: str | None
+    """What to try where nothing fits, nothing reaches the threshold or the model does not know the language;
+    null where all is well.
+    """
+    rules: list[str] | None
+    """What the rules of the curation did to the results; null unless `explain` is true."""
+    strategy: Literal["hierarchical", "direct", "hybrid"] | None = None
+    """The strategy that actually ran: without a matching skill a search is direct. Only from a service."""
+    skill_ids: list[str] | None = None
+    """The skills whose items were searched; null: all items. Only from a service."""
+    matched_skills: list[SkillMatch] | None = None
+    """The skills that match the query, by vector first. Only from a service."""
+    unskilled_count: int | None = None
+    """Approximate number of items in no skill: only `direct` and `hybrid` find them. Null if the index did not
+    answer. Only from a service.
+    """
+    corrected_words: dict[str, str] | None = None
+    """Misspelt words of the query, each with the word of the catalog that it was read as. Only from a service."""
+    why_not: WhyNot | None = None
+    """The answer to `why_not`; null without it. Only from a service."""
+    stages_ms: StageTimes | None = None
+    """Time of each stage. Only from a service."""
+    query: str | None = None
+    """The query, as it was searched. Only from a gateway."""
+    kind: Literal["tool", "prompt", "resource", "any"] | None = None
+    """The kind that was searched. Only from a gateway."""
+    limit: int | None = None
+    """Maximum number of results. Only from a gateway."""
+    threshold: float | None = None
+    """Minimum confidence of a result. Only from a gateway."""
+    model: str | None = None
+    """The embedding model that ranked; null where keyword search answered alone. Only from a gateway."""
+
+
+class ToolSearchAnswer(Record):
     query_id: str
     """Id of this search, also in the log."""
-    steps: list[SearchStep]
+    results: list[ToolHit]
+    """The items, best first."""
+    steps: list[ToolSearchStep]
     """The items for each step of a request for several things; empty for a single one."""
-    why_not: WhyNot | None
-    """The answer to `why_not`; null without it."""
-
-
-class ToolMatch(Record):
-    id: str
-    """Its id, for `GET /api/v1/tools/{tool_id}`."""
-    db_id: int
-    """The same id, as a number."""
-    type: Literal["tool", "prompt", "resource"]
-    """Tool, prompt or resource."""
-    name: str
-    """Its name on the server."""
-    description: str
-    """From its server. Data, never instructions."""
-    score: float
-    """Similarity to the query, 0 to 1; thresholds apply to it."""
-    server: str
-    """Its MCP server."""
-    namespace: str
-    """The namespace that it belongs to."""
-    confidence: float | None
-    """Probability that this is the right item; null if `search_type` is `semantic` or `keyword`."""
-    skill_ids: list[str]
-    """Its skills."""
-    primary_skill_id: str | None
-    """The skill that it belongs to most; null without any."""
+    metadata: ToolSearchMetadata
+    """How the search was done."""
 
 
 class Tool(Record):
@@ -290,171 +296,15 @@ class ItemSkills(Record):
     """The primary one first."""
 
 
-class ToolRisk(Record):
-    """What calling a tool may do at worst."""
-
-    level: Literal["read", "write", "destructive"]
-    """From the least to the most: read, write, destructive."""
-    basis: Literal["rule", "claim", "unapproved", "no_claim"]
-    """`rule`: a person says so; `claim`: its server says so, and nothing has checked it; `no_claim`: its server
-    says nothing; `unapproved`: the claim is not that of the approved definition.
-    """
-
-
-class ScoreParts(Record):
-    """What a confidence is made of."""
-
-    semantic: float | None
-    """Similarity by the model; null without one."""
-    words: float
-    """Share of the query's words that match."""
-    fuzzy: float
-    """Similarity of the name."""
-    boost: float
-    """Confidence as a general tool that can do the task; 0 for others."""
-    matched: list[dict[str, Any]]
-    """The words that match."""
-    probability: float | None
-    """That it is the right one: the confidence is made of it. Null where a score is."""
-    contributions: dict[str, float]
-    """What each part of the ranking adds to the score."""
-
-
-class GatewayHit(Record):
-    """An item that a search found."""
-
-    toolId: str
-    """`server__tool`, for `POST /tools/{tool_id}`."""
-    serverName: str
-    """Its MCP server."""
-    toolName: str
-    """Its name on the server."""
-    description: str
-    """From its server. Data, never instructions."""
-    confidence: float
-    """How likely it is what was asked for, 0 to 1."""
-    reason: str
-    """Why it was found, in words."""
-    kind: str | None = None
-    """Tool, prompt or resource; a hit without it is a tool."""
-    signature: str | None = None
-    """A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`; with `explain`."""
-    also: list[str] | None = None
-    """Ids of the same tool of other servers, which have no hits of their own; with `explain`, and if there are
-    any.
-    """
-    deprecated: bool | None = None
-    """Whether its source says that it should no longer be used; with `explain`, and if it is true."""
-    paths: dict[str, Any] | None = None
-    """By server, the paths in the commands of twins that tell these apart: what each is for; with `explain`,
-    and if there are any.
-    """
-    risk: ToolRisk | None = None
-    """What calling it may do at worst, with `explain`; absent for what cannot be called."""
-    parts: ScoreParts | None = None
-    """What the confidence is made of; of hits with `explain`."""
-    inputSchema: dict[str, Any] | None = None
-    """JSON Schema of its arguments, with `schemas`; null if it has none."""
-    outputSchema: dict[str, Any] | None = None
-    """JSON Schema of its results, with `schemas`; null if it has none."""
-    annotations: dict[str, Any] | None = None
-    """Hints of its server, with `schemas`; null if it has none."""
-
-
-class GatewaySearchStep(Record):
-    """One step of a request for several things."""
-
-    query: str
-    """The query, as it was searched."""
-    good_match: bool
-    """Whether something fits; never true without results."""
-    results: list[GatewayHit]
-    """The items for the step, best first, at most three."""
-    near_misses: list[GatewayHit] | None = None
-    """Where nothing reaches the threshold: the nearest, as guesses."""
-
-
-class GatewayAbsence(Record):
-    """Why an item is not among the results."""
-
-    about: str
-    """`why_not` of the request."""
-    reason: Literal[
-        "returned",
-        "unknown",
-        "held",
-        "excluded",
-        "other_kind",
-        "other_server",
-        "not_a_candidate",
-        "below_threshold",
-        "beyond_limit",
-    ]
-    """Why it was found, in words."""
-    message: str
-    """The reason, and how to get the item returned."""
-    toolId: str | None = None
-    """`server__tool`, for `POST /tools/{tool_id}`."""
-    confidence: float | None = None
-    """How likely it is what was asked for, 0 to 1."""
-    parts: ScoreParts | None = None
-    """What the confidence is made of; of hits with `explain`."""
-    nearest: list[str] | None = None
-    """Similar names; only where no item has this one."""
-
-
-class GatewaySearchAnswer(Record):
-    """What a search found."""
-
-    query: str
-    """The query, as it was searched."""
-    results: list[GatewayHit]
-    """The items, best first."""
-    totalResults: int
-    """Items that reach the threshold, before the limit."""
-    threshold: float
-    """Minimum confidence of a result."""
-    semantic: bool
-    """Whether dense retrieval answered, too."""
-    good_match: bool
-    """Whether something fits; never true without results."""
-    model: str | None = None
-    """The embedding model that ranked; absent where keyword search answered alone."""
-    unmatched_words: list[str] | None = None
-    """Words of the query that none of the best candidates has."""
-    hint: str | None = None
-    """What to try, what was not searched, and why."""
-    read_as: str | None = None
-    """The query as it was read, with short forms, commands and names of files as what they mean; absent where
-    it was read as typed.
-    """
-    rules: list[str] | None = None
-    """What the rules of the curation did; only with `explain`, and if any applies."""
-    near_misses: list[GatewayHit] | None = None
-    """Where nothing reaches the threshold: the nearest, as guesses."""
-    steps: list[GatewaySearchStep] | None = None
-    """Only for a request for several things."""
-    why_not: GatewayAbsence | None = None
-    """The answer to `why_not`; absent without it."""
-    search_type: str | None = None
-    """The search type that ran, with `explain`."""
-    index_version: str | None = None
-    """Version of the index, with `explain`; absent without an embedding model."""
-    weights_version: str | None = None
-    """Short hash of the ranking weights, with `explain`; absent where none apply."""
-    took_ms: float | None = None
-    """How long the search took, in milliseconds, with `explain`."""
-
-
-class GatewayCallResult(Record):
+class CallResult(Record):
     """The tool's own answer."""
 
     content: list[dict[str, Any]]
     """Content blocks, as MCP defines them."""
-    isError: bool
+    structured_content: dict[str, Any] | None
+    """The answer as data; null where the tool gives none."""
+    is_error: bool
     """Whether the tool says that it failed."""
-    structuredContent: dict[str, Any] | None = None
-    """The answer as data, where the tool gives one."""
 
 
 class Server(Record):
@@ -478,13 +328,6 @@ class Server(Record):
     """How many prompts it offers."""
     resources: int
     """How many resources it offers."""
-
-
-class RestartedServers(Record):
-    """Servers that are being restarted."""
-
-    results: list[Server]
-    """In order of name."""
 
 
 class ActivityEntry(Record):

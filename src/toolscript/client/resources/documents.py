@@ -14,7 +14,7 @@ from toolscript.client.answers.documents import (
     PutResult,
     Tenant,
 )
-from toolscript.client.exchange import LINES, TRANSIENT, Answer, Pull, Request, Steps
+from toolscript.client.exchange import LINES, TRANSIENT, Pull, Request, Steps
 from toolscript.client.resource import PREFIX, Listing, M_co, Resource, listing, operation, step_of
 from toolscript.client.resources.tools import SearchType
 from toolscript.core.errors import ToolscriptError, Unavailable
@@ -26,7 +26,7 @@ MAX_REQUEST_BYTES = 1024 * 1024
 MAX_DELETED = 1_000
 
 Fusion = Literal["rrf", "zscore", "best"]
-Rerank = Literal["off", "cross_encoder"]
+Rerank = Literal["off", "cross_encoder", "llm"]
 
 
 class Documents(Resource[M_co]):
@@ -76,7 +76,7 @@ class Documents(Resource[M_co]):
         self,
         query: str | None = None,
         *,
-        top_k: int | None = None,
+        limit: int | None = None,
         offset: int | None = None,
         filters: Mapping[str, Any] | None = None,
         search_type: SearchType | None = None,
@@ -89,11 +89,11 @@ class Documents(Resource[M_co]):
     ) -> Steps[DocumentSearchAnswer]:
         """Search documents by text, by filters on their metadata, or both.
 
-        `cursor=""` begins a walk over all results; `next_cursor` of an answer continues it.
+        `cursor="*"` begins a walk over all results; `metadata.next_cursor` of an answer continues it.
         """
         body = {
             "query": query,
-            "top_k": top_k,
+            "limit": limit,
             "offset": offset,
             "filters": None if filters is None else dict(filters),
             "search_type": search_type,
@@ -104,7 +104,7 @@ class Documents(Resource[M_co]):
             "metadata_fields": None if metadata_fields is None else list(metadata_fields),
             "cursor": cursor,
         }
-        return self._ask("POST", "/search", DocumentSearchAnswer, body=body)
+        return self._ask("POST", f"{DOCUMENTS}/search", DocumentSearchAnswer, body=body)
 
     @operation
     def get(self, document_id: str) -> Steps[Document]:
@@ -144,9 +144,9 @@ class Tenants(Resource[M_co]):
         return self._ask("GET", f"{TENANTS}/{step_of(name)}", Tenant)
 
 
-def _put_results(answer: Answer) -> tuple[dict[int, PutResult], ToolscriptError | None]:
+def _put_results(body: bytes) -> tuple[dict[int, PutResult], ToolscriptError | None]:
     """Return results by the line of their document, from 1, and the error that ended the request early."""
-    *lines, last = _objects(answer.body)
+    *lines, last = _objects(body)
     error = last.get("error")
     stopped = None if error is None else Unavailable(str(error["message"]), hint=_hint(error))
     return {int(line.pop("line")): PutResult.from_json(line) for line in lines}, stopped

@@ -15,6 +15,7 @@ from toolscript.client.answers.registry import (
     Job,
     LoggedSearch,
     Skill,
+    SkillSearchAnswer,
     SkillWritten,
     Suggestion,
     SuggestionDecided,
@@ -22,21 +23,9 @@ from toolscript.client.answers.registry import (
     ToolOfSkill,
     ToolSource,
 )
-from toolscript.client.answers.tools import SkillMatch
 from toolscript.client.exchange import Request, Steps
-from toolscript.client.resource import (
-    PREFIX,
-    Found,
-    Listing,
-    M_co,
-    Resource,
-    listing,
-    operation,
-    query_of,
-    step_of,
-    values_of,
-)
-from toolscript.client.resources.tools import SEARCH, SearchType
+from toolscript.client.resource import PREFIX, Listing, M_co, Resource, listing, operation, query_of, step_of
+from toolscript.client.resources.tools import SearchType
 
 SKILLS, SUGGESTIONS, CHANGES = f"{PREFIX}/skills", f"{PREFIX}/suggestions", f"{PREFIX}/changes"
 CURATION = f"{PREFIX}/curation"
@@ -57,12 +46,12 @@ class Skills(Resource[M_co]):
         threshold: float | None = None,
         search_type: SearchType | None = None,
         namespaces: Sequence[str] | None = None,
-    ) -> Steps[Found[SkillMatch]]:
-        """Find the skills that a search of tools would be routed to."""
-        options = {"limit": limit, "threshold": threshold, "search_type": search_type}
-        return self._find(
-            f"{SEARCH}/skills", SkillMatch, {"query": query, **options, "namespaces": values_of(namespaces)}
-        )
+    ) -> Steps[SkillSearchAnswer]:
+        """Find the skills that a tool search would be routed to."""
+        seen = None if namespaces is None else list(namespaces)
+        options = {"limit": limit, "threshold": threshold, "search_type": search_type, "namespaces": seen}
+        body = {"query": query, **options}
+        return self._ask("POST", f"{SKILLS}/search", SkillSearchAnswer, body=body)
 
     @listing
     def list(

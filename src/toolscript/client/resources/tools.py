@@ -1,35 +1,36 @@
 """Tools of a service or gateway; the MCP servers of a gateway, and what was searched and called there."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from toolscript.client.answers.tools import (
     ActivityEntry,
+    CallResult,
     ItemSkills,
-    RestartedServers,
     Review,
     ReviewDecision,
-    SearchAnswer,
     Server,
     Tool,
-    ToolMatch,
+    ToolSearchAnswer,
 )
 from toolscript.client.exchange import Request, Steps
 from toolscript.client.resource import (
     PREFIX,
-    Found,
     Listing,
     M_co,
     Resource,
     listing,
     operation,
+    query_of,
     step_of,
     values_of,
 )
 
-SEARCH = f"{PREFIX}/search"
 TOOLS, SERVERS, ACTIVITY = f"{PREFIX}/tools", f"{PREFIX}/servers", f"{PREFIX}/activity"
 REVIEWS = f"{PREFIX}/reviews"
+# How long a tool may take.
+CALL_SECONDS = 600.0
+
 Kind = Literal["tool", "prompt", "resource"]
 SearchType = Literal["semantic", "keyword", "hybrid"]
 Strategy = Literal["hierarchical", "direct", "hybrid"]
@@ -45,57 +46,40 @@ class Tools(Resource[M_co]):
         self,
         query: str,
         *,
-        item_type: Kind | None = None,
         limit: int | None = None,
-        skill_limit: int | None = None,
-        skill_threshold: float | None = None,
-        tool_threshold: float | None = None,
-        include_schemas: bool | None = None,
-        strategy: Strategy | None = None,
-        preset: Preset | None = None,
-        search_type: SearchType | None = None,
-        skill_ids: Sequence[str] | None = None,
-        servers: Sequence[str] | None = None,
-        namespaces: Sequence[str] | None = None,
-        explain: bool | None = None,
-        why_not: str | None = None,
-    ) -> Steps[SearchAnswer]:
-        """Search the catalog of a service, routed by skills. None leaves it to the service."""
-        body = {
-            "query": query,
-            "item_type": item_type,
-            "limit": limit,
-            "skill_limit": skill_limit,
-            "skill_threshold": skill_threshold,
-            "tool_threshold": tool_threshold,
-            "include_schemas": include_schemas,
-            "strategy": strategy,
-            "preset": preset,
-            "search_type": search_type,
-            "skill_ids": None if skill_ids is None else list(skill_ids),
-            "servers": None if servers is None else list(servers),
-            "namespaces": None if namespaces is None else list(namespaces),
-            "explain": explain,
-            "why_not": why_not,
-        }
-        return self._ask("POST", SEARCH, SearchAnswer, body=body)
-
-    @operation
-    def search_items(
-        self,
-        query: str,
-        *,
-        skill_ids: Sequence[str] = (),
-        item_type: Kind | None = None,
-        limit: int | None = None,
+        kind: Kind | Literal["any"] | None = None,
         threshold: float | None = None,
         search_type: SearchType | None = None,
+        include_schemas: bool | None = None,
+        explain: bool | None = None,
+        preset: Preset | None = None,
+        strategy: Strategy | None = None,
+        skill_ids: Sequence[str] | None = None,
+        skill_limit: int | None = None,
+        skill_threshold: float | None = None,
+        why_not: str | None = None,
+        servers: Sequence[str] | None = None,
         namespaces: Sequence[str] | None = None,
-    ) -> Steps[Found[ToolMatch]]:
-        """Search all items of a service, or those of named skills: the second stage of `search` alone."""
-        options = {"item_type": item_type, "limit": limit, "threshold": threshold, "search_type": search_type}
-        named = {"skill_ids": ",".join(skill_ids) or None, "namespaces": values_of(namespaces)}
-        return self._find(f"{SEARCH}/tools", ToolMatch, {"query": query, **options, **named})
+    ) -> Steps[ToolSearchAnswer]:
+        """Search tools. None leaves it to the server. `kind="any"` is for a gateway, `preset` etc. a service."""
+        body = {
+            "query": query,
+            "limit": limit,
+            "kind": kind,
+            "threshold": threshold,
+            "search_type": search_type,
+            "include_schemas": include_schemas,
+            "explain": explain,
+            "preset": preset,
+            "strategy": strategy,
+            "skill_ids": None if skill_ids is None else list(skill_ids),
+            "skill_limit": skill_limit,
+            "skill_threshold": skill_threshold,
+            "why_not": why_not,
+            "servers": None if servers is None else list(servers),
+            "namespaces": None if namespaces is None else list(namespaces),
+        }
+        return self._ask("POST", f"{TOOLS}/search", ToolSearchAnswer, body=body)
 
     @listing
     def list(
@@ -124,6 +108,30 @@ class Tools(Resource[M_co]):
         `kind` is for a gateway, where a prompt may have the name of a tool.
         """
         return self._ask("GET", f"{TOOLS}/{step_of(tool_id)}", Tool, query={"kind": kind})
+
+    @operation
+    def call(
+        self,
+        tool_id: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        confirm: bool | None = None,
+        max_risk: Risk | None = None,
+        timeout: float = CALL_SECONDS,
+    ) -> Steps[CallResult]:
+        """Call a tool of a gateway, once: the call is never repeated. A tool that fails sets `is_error`.
+
+        `confirm` says that a person confirms the call, where a rule asks for it; a tool above `max_risk` is not
+        called. Both, and what a rule denies, raise `Forbidden`.
+        """
+        body = {"id": tool_id, "arguments": dict(arguments or {}), "confirm": confirm, "max_risk": max_risk}
+        return self._ask("POST", f"{TOOLS}/call", CallResult, body=body, idempotent=False, timeout=timeout)
+
+    @operation
+    def types(self, names: Sequence[str] = (), *, compact: bool = False) -> Steps[str]:
+        """Return a TypeScript module for tools of a gateway: of these servers and `server__tool`s, else of all."""
+        query = query_of({"filter": ",".join(names), "compact": compact})
+        return self._conversation.ask(Request("GET", f"/runtime/tools.ts{query}"), bytes.decode)
 
     @operation
     def delete(self, tool_id: int) -> Steps[None]:
@@ -155,11 +163,6 @@ class Servers(Resource[M_co]):
     def list(self, *, page_size: int | None = None, cursor: str = "") -> Listing[Server]:
         """List the MCP servers of a gateway, with their states."""
         return self._listing(SERVERS, Server, page_size, cursor)
-
-    @operation
-    def restart(self, server: str | Sequence[str] | None = None) -> Steps[RestartedServers]:
-        """End these servers of a gateway, or all, and start them again; return their states at once."""
-        return self._ask("POST", f"{SERVERS}/restart", RestartedServers, query={"server": values_of(server)})
 
 
 class Activity(Resource[M_co]):

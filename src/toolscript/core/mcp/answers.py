@@ -33,12 +33,12 @@ def compact_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def one_line(text: str, most: int = MAX_DESCRIPTION) -> str:
+def one_line(text: str) -> str:
     """Return the text in one line, cut at a word."""
     line = " ".join(text.split())
-    if len(line) <= most:
+    if len(line) <= MAX_DESCRIPTION:
         return line
-    return line[:most].rsplit(" ", 1)[0].rstrip(",;:. ") + " …"
+    return line[:MAX_DESCRIPTION].rsplit(" ", 1)[0].rstrip(",;:. ") + " …"
 
 
 def result(text: str, data: JsonObject) -> CallResult:

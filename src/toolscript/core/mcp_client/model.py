@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import PurePath
 from typing import Protocol
 from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
@@ -20,9 +19,6 @@ STDOUT_PREFIX, STDERR_PREFIX, SAID_PREFIX = "; stdout is not JSON-RPC: ", "; std
 MASK = "***"
 MAX_MESSAGE = 2_000
 # Shorter values are words like `1` or `true`: no secrets, and masking them would make messages unreadable.
-MAX_LINE = 200
-# Programs that fetch a server, and all that it needs, when it is first started.
-_DOWNLOADERS = frozenset({"npx", "bunx", "pnpm", "uvx", "uv", "pipx", "docker", "podman", "deno"})
 _MIN_SECRET = 6
 # Scopes come from servers, and are shown in a command.
 _SHELL_SAFE = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
@@ -40,16 +36,6 @@ def without_server_output(error: str) -> str:
     for prefix in (SAID_PREFIX, STDOUT_PREFIX, STDERR_PREFIX):
         error = error.partition(prefix)[0]
     return error
-
-
-def in_one_line(error: str) -> str:
-    """Return why a server failed, with the last line alone of what it said."""
-    for prefix in (SAID_PREFIX, STDOUT_PREFIX, STDERR_PREFIX):
-        reason, found, said = error.partition(prefix)
-        if found:
-            lines = [line.strip() for line in said.splitlines() if line.strip()]
-            return f"{reason}{prefix}{lines[-1][:MAX_LINE] if lines else ''}"
-    return " ".join(error.split())
 
 
 class Transport(StrEnum):
@@ -102,12 +88,6 @@ class ServerSpec:
     file: str = field(default="", compare=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     written: str = field(default="", repr=False, compare=False)
-
-    @property
-    def downloads_by(self) -> str:
-        """The program that may have to download the server before it starts; empty if none does."""
-        program = PurePath(self.command).stem.lower()
-        return program if program in _DOWNLOADERS else ""
 
     def offers(self, name: str) -> bool:
         """Return whether the config includes a tool of this name, by shell patterns."""
@@ -207,9 +187,6 @@ class ToolServers(Protocol):
 
         A new server with a cached offer may sleep until it is called.
         """
-
-    def restart(self, names: Collection[str]) -> None:
-        """End these servers and start them again, also for others that share them. Never waits."""
 
     def states(self) -> Sequence[ServerState]: ...
     def offers(self) -> Sequence[Offer]:

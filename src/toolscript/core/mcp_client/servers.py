@@ -1,7 +1,7 @@
 """All MCP servers of a gateway. Several sets of servers can share what they have in common."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from toolscript.core.errors import NotFound
 from toolscript.core.items import JsonObject
@@ -114,10 +114,6 @@ class McpServers:
             if name not in self._servers:
                 self._servers[name] = self._shared.join(spec, self._bump, offers.get(name))
                 self._bump()
-
-    def restart(self, names: Collection[str]) -> None:
-        for name in names:
-            self._named(name).restart()
 
     def states(self) -> Sequence[ServerState]:
         return [self._servers[name].state for name in sorted(self._servers)]

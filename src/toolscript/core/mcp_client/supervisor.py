@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# Of a server that is downloaded when it is started for the first time.
-FIRST_START_SECONDS = 120.0
-# How long a restart waits for the calls of others.
-RESTART_AFTER_SECONDS = 10.0
 _CONNECTION = "toolscript.core.mcp_client.connection"
 
 
@@ -88,7 +84,6 @@ class Supervisor:
         self._logged = ""
         self._debounce = timing.debounce
         self._wake = asyncio.Event()
-        self._again = asyncio.Event()
         self._news = asyncio.Event()
         self._sign_in = ""
         self._challenge: Challenge | None = None
@@ -110,27 +105,12 @@ class Supervisor:
         """Stop a ready server gracefully, within a short limit; cancel one that is not ready."""
         self._stopping.set()
         self._wake.set()
-        self._again.set()
         self._signals.wakeup.set()
         if self._scope is not None and self._connection is None:
             self._scope.cancel()
         elif self._scope is not None:
             self._scope.deadline = anyio.current_time() + self._timing.shutdown
         self._publish(ServerState(self.spec.name, self.spec.transport, ServerStatus.STOPPED), None)
-
-    def restart(self) -> None:
-        """End the connection, if there is one, and make another: once its calls have ended, or after a limit.
-
-        What it offers stays until then.
-        """
-        self._again.set()
-        if self._connection is not None:
-            self._publish(replace(self.state, status=ServerStatus.STARTING), self.offer)
-        if self.state.status is ServerStatus.ASLEEP:
-            self._wake.set()
-        self._signals.wakeup.set()
-        if self._scope is not None and self._connection is None:
-            self._scope.cancel()
 
     async def call(self, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
         """Call a tool; a sleeping server is woken first, within its start timeout. Then `check` may refuse."""
@@ -237,12 +217,10 @@ class Supervisor:
             except ImportError as error:
                 self._give_up(f"a library is missing, install Toolscript again: {error}")
                 return
-            self._again.clear()
             failure = await self._attempt(hints)
             if self._stopping.is_set():
                 return
-            if failure is None or self._again.is_set():
-                # It sleeps, or somebody asked for another start: it did not fail.
+            if failure is None:
                 continue
             if self._credentials is not None and await self._wants_sign_in():
                 await self._until_signed_in(self._credentials)
@@ -251,13 +229,8 @@ class Supervisor:
             self._failures = 1 if restarts else self._failures + 1
             self._ready_since = math.inf
             self._fail(failure, restarts=restarts)
-            await self._until_retry()
-
-    async def _until_retry(self) -> None:
-        """Wait until the next attempt, or until somebody asks for it."""
-        with anyio.move_on_after(self._timing.retry_after(self._failures)):
-            await self._again.wait()
-            self._publish(ServerState(self.spec.name, self.spec.transport, ServerStatus.STARTING), None)
+            with anyio.move_on_after(self._timing.retry_after(self._failures)):
+                await self._stopping.wait()
 
     async def _wants_sign_in(self) -> bool:
         """Return whether the last attempt ended because the server wants a sign-in."""
@@ -275,7 +248,7 @@ class Supervisor:
         error = how_to_sign_in(self.spec.name, missing)
         status = ServerStatus.SIGN_IN_NEEDED
         self._publish(ServerState(self.spec.name, self.spec.transport, status, error), None)
-        ends = self._again.wait(), credentials.until_changed(self._sign_in)
+        ends = self._stopping.wait(), credentials.until_changed(self._sign_in)
         waiting = [asyncio.ensure_future(until) for until in ends]
         credentials.is_wanted = True
         try:
@@ -309,13 +282,12 @@ class Supervisor:
         trace = Trace(self._signals, self._credentials)
         self._sign_in = self._credentials.sign_in() if self._credentials is not None else ""
         self._scope = scope = anyio.CancelScope()
-        limit = self._start_limit
-        fault: Exception = ServerUnavailable(f"it was not ready within {limit:g} seconds{self._still_downloading}")
+        fault: Exception = ServerUnavailable(f"it was not ready within {self.spec.start_seconds:g} seconds")
         turn: Turn | None = None
         with scope:
             try:
                 turn = await self._turns.take(urgent=self._calls > 0, failed_before=self._failures > 0)
-                scope.deadline = anyio.current_time() + limit
+                scope.deadline = anyio.current_time() + self.spec.start_seconds
                 async with open_connection(self.spec, trace, hints, self._groups, self._timing) as opened:
                     await self._serve(opened, scope, turn)
                     return None
@@ -326,19 +298,6 @@ class Supervisor:
                     turn.release()
         self._challenge = trace.challenge
         return None if self.state.status is ServerStatus.ASLEEP else trace.why(fault)
-
-    @property
-    def _start_limit(self) -> float:
-        """Return how long a start may take: long where the server must be downloaded first."""
-        is_first = self.offer is None and not self._failures and math.isinf(self._ready_since)
-        has_own = self.spec.start_seconds != ServerSpec.start_seconds
-        is_long = is_first and self.spec.downloads_by and not has_own
-        return FIRST_START_SECONDS if is_long else self.spec.start_seconds
-
-    @property
-    def _still_downloading(self) -> str:
-        program = self.spec.downloads_by
-        return f": {program} may still be downloading it, and it is tried again" if program else ""
 
     async def _serve(self, connection: "Connection", scope: anyio.CancelScope, turn: Turn) -> None:
         listed = await connection.list_items()
@@ -352,8 +311,7 @@ class Supervisor:
             await self._watch(connection)
             if not self._stopping.is_set():
                 self._connection, self._failures = None, 0
-                status = ServerStatus.STARTING if self._again.is_set() else ServerStatus.ASLEEP
-                self._publish(replace(self.state, status=status), self.offer)
+                self._publish(replace(self.state, status=ServerStatus.ASLEEP), self.offer)
         finally:
             if self._connection is not None:
                 # Published before the connection closes, which may take a while.
@@ -365,27 +323,17 @@ class Supervisor:
         signals, remote = self._signals, self.spec.transport is not Transport.STDIO
         while not self._stopping.is_set():
             sleeps_in = self._sleeps_in()
-            if sleeps_in <= 0 or self._again.is_set():
-                await self._until_calls_end()
+            if sleeps_in <= 0:
                 return
             with anyio.move_on_after(self._timing.ping_after if remote else sleeps_in) as quiet:
                 await signals.wakeup.wait()
             signals.wakeup.clear()
-            if self._again.is_set():
-                continue
             if signals.lost:
                 raise ServerUnavailable("the connection was lost")
             if signals.take_ping_requested() or (remote and quiet.cancelled_caught):
                 await self._ping(connection)
             if signals.take_changed():
                 await self._list_again(connection)
-
-    async def _until_calls_end(self) -> None:
-        """Wait a while for the calls that this connection has: whoever restarts the server did not make them."""
-        with anyio.move_on_after(RESTART_AFTER_SECONDS):
-            while self._in_flight and not self._signals.lost and not self._stopping.is_set():
-                await self._signals.wakeup.wait()
-                self._signals.wakeup.clear()
 
     async def _ping(self, connection: "Connection") -> None:
         """Raise if the server does not answer. It may be busy with a call, which has a limit of its own."""

@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from contextvars import Token
 from types import TracebackType
@@ -77,23 +77,13 @@ class _Running(AbstractContextManager[None]):
         self._span.end()
 
 
-class Traces(TracerProvider):
-    """`fixed_paths` are those of routes without parameters: they stay whole in spans."""
-
-    fixed_paths: Collection[str] = frozenset()
-
-
 class _Redacting(SpanProcessor):
-    def __init__(self, traces: Traces) -> None:
-        self._traces = traces
-
     def on_start(self, span: WritableSpan, parent_context: Context | None = None) -> None:  # noqa: ARG002
         attributes = span.attributes or {}
         if HIDDEN in attributes:
             span.set_attribute(HIDDEN, REDACTED)
         if PATH in attributes:
-            path = str(attributes[PATH])
-            span.set_attribute(PATH, path if path in self._traces.fixed_paths else _redacted_path(path))
+            span.set_attribute(PATH, _redacted_path(str(attributes[PATH])))
 
 
 def _redacted_path(path: str) -> str:
@@ -101,9 +91,9 @@ def _redacted_path(path: str) -> str:
     return f"/{first}/{REDACTED}" if more else path
 
 
-def tracer_provider(exporter: SpanExporter, share: float) -> Traces:
+def tracer_provider(exporter: SpanExporter, share: float) -> TracerProvider:
     """Create a provider. A client's trace context decides the sampling; other requests are sampled by `share`."""
-    provider = Traces(
+    provider = TracerProvider(
         sampler=ParentBased(TraceIdRatioBased(share)),
         resource=Resource.create(
             {"service.name": "toolscript", "service.version": __version__, "process.pid": os.getpid()}
@@ -111,7 +101,7 @@ def tracer_provider(exporter: SpanExporter, share: float) -> Traces:
         shutdown_on_exit=False,
         span_limits=SpanLimits(max_span_attribute_length=MAX_FACT, max_span_attributes=32),
     )
-    provider.add_span_processor(_Redacting(provider))
+    provider.add_span_processor(_Redacting())
     provider.add_span_processor(
         BatchSpanProcessor(
             exporter,
@@ -124,7 +114,7 @@ def tracer_provider(exporter: SpanExporter, share: float) -> Traces:
 
 
 @asynccontextmanager
-async def open_tracing(endpoint: str, share: float) -> AsyncIterator[Traces]:
+async def open_tracing(endpoint: str, share: float) -> AsyncIterator[TracerProvider]:
     """Open tracing; on exit, remaining spans are sent within a short limit."""
     _limit_log_rate("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     provider = tracer_provider(OTLPSpanExporter(address(endpoint), timeout=SEND_SECONDS), share)

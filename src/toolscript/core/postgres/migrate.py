@@ -1,7 +1,7 @@
 """Migrations of the schema: list, status, upgrade and downgrade."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -108,28 +108,6 @@ def downgrade(url: str, revision: str) -> SchemaStatus:
     with _config(url, FOLDER) as config:
         command.downgrade(config, revision)
     return schema_status(url)
-
-
-def begin_anew(url: str, revision: str, *, rehearsed: bool = False) -> None:
-    """Replace the schema, if there is one, by an empty one of this revision, in one transaction.
-
-    `rehearsed`: raise what that would raise, and change nothing.
-    """
-    status = schema_status(url)
-    require_downgradable(status, NOTHING)
-    known = {entry.id for entry in status.revisions}
-    if status.current is not None and status.current not in known:
-        raise SetupError(status.problem, hint=status.hint)
-    with suppress(_Rehearsed), _config(url, FOLDER) as config:
-        if status.current is not None:
-            command.downgrade(config, NOTHING)
-        command.upgrade(config, revision)
-        if rehearsed:
-            raise _Rehearsed
-
-
-class _Rehearsed(Exception):
-    """Rolls back."""
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import os
 import re
 import select
@@ -174,7 +173,7 @@ async def open_pool(
     await pool.open(wait=False)
 
     async def probe() -> None:
-        await _probe(pool, patience.probe_seconds)
+        await _probe(pool)
 
     breaker = Breaker(Engine("PostgreSQL", CatalogUnavailable, probe, _is_down), patience)
     _breakers[pool] = breaker
@@ -202,11 +201,10 @@ async def _check_open(conn: Connection) -> None:
             await conn.execute("")
 
 
-async def _probe(pool: Pool, seconds: float) -> None:
-    """Ask over a connection of its own, which has all this time: those of the pool may all be waiting."""
-    options = cast("dict[str, Any]", pool.kwargs) | {"connect_timeout": max(2, math.ceil(seconds))}
+async def _probe(pool: Pool) -> None:
+    """Ask over a connection of its own: those of the pool may all be waiting."""
     try:
-        connecting = pool.connection_class.connect(str(pool.conninfo), **options)
+        connecting = pool.connection_class.connect(str(pool.conninfo), **cast("dict[str, Any]", pool.kwargs))
         async with await connecting as conn:
             await conn.execute("SELECT 1")
     except (psycopg.Error, OSError) as error:

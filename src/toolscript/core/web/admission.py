@@ -32,7 +32,7 @@ SMOOTHING = 0.1
 # The expected wait may be wrong; no request waits longer than this multiple of the limit.
 MAX_WAIT = 4.0
 ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
-UPLOADS = frozenset({("PUT", "/api/v1/documents")})
+UPLOADS = frozenset({("PUT", "/api/v1/documents"), ("PUT", "/documents")})
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MCP_PATH = "/mcp"
 # What people administer: they must get through when searches do not.
@@ -125,17 +125,13 @@ class Gate:
         return share if client.at_once is None else min(share, client.at_once)
 
     def adapt(self, late_seconds: float) -> None:
-        """Adapt the limit and the share of a client to the event loop's lag; called periodically.
-
-        A late loop calls it as late: the limit falls by as much as it would have fallen in time.
-        """
+        """Adapt the limit and the share of a client to the event loop's lag; called periodically."""
         if late_seconds > BUSY_SECONDS:
             self._share = float(SHARE)
         elif self.waiting:
             self._share = min(self.limits.concurrent, self._share * SHARE_INCREASE)
         if late_seconds > LATE_SECONDS or (not self.waiting and self.running < self._limit / 2):
-            missed = late_seconds / ADAPT_EVERY_SECONDS
-            self._limit = max(self._minimum, self._limit * DECREASE ** (1.0 + missed))
+            self._limit = max(self._minimum, self._limit * DECREASE)
         elif self.waiting:
             self._limit = min(self.limits.concurrent, self._limit * INCREASE)
             self._admit_waiting()

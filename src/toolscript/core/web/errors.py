@@ -156,7 +156,7 @@ def _state_headers(request: Request) -> dict[str, str]:
 def _allow_header(app: FastAPI, request: Request) -> dict[str, str] | None:
     """Return Allow with the methods of all routes of a path; Starlette names those of one route.
 
-    A path of its own, such as `/documents/delete`, comes before a template that it fits, too.
+    A path of its own, such as `/documents/search`, comes before a template that it fits, too.
     """
     path = getattr(request.scope.get("route"), "path_format", None)
     paths = app.openapi()["paths"]

@@ -59,12 +59,6 @@ def preferred(accepts: Sequence[str], offered: Sequence[str]) -> str:
     return best if _quality(best, qualities) > 0 else offered[0]
 
 
-def accepts_coding(name: str, accepts: str) -> bool:
-    """Return whether an `Accept-Encoding` takes this coding."""
-    qualities = dict(_ranges([accepts]))
-    return qualities.get(name, qualities.get("*", 0.0)) > 0
-
-
 def _quality(kind: str, qualities: dict[str, float]) -> float:
     """Return the quality of the most specific matching range."""
     for name in (kind, f"{kind.partition('/')[0]}/*", ANY):
@@ -94,7 +88,7 @@ def _weight(parameters: Sequence[str]) -> float:
 
 
 class _Number(Convertor[str]):
-    """Digits of a path parameter, which FastAPI reads; so `/tools/sources` is not the path of one tool."""
+    """Digits of a path parameter, which FastAPI reads; so `/tools/search` is not the path of one tool."""
 
     regex = "[0-9]{1,40}"
 

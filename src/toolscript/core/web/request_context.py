@@ -54,22 +54,22 @@ ERROR_CODES = tuple(
 )
 CODE = (
     "The kind of error, for programs. The list has those of this version; others may be added: go by the status "
-    "then. The searches have `VALIDATION_ERROR` for 405, 409, 413 and 415, and `FORBIDDEN` for an exceeded plan."
+    "then. The aliases have `VALIDATION_ERROR` for 405, 409, 413 and 415, and `FORBIDDEN` for an exceeded plan."
 )
 
 # Facts that handlers put into the state of a request, for its log line.
 FACTS_OF_HANDLERS = ("tenant", "query_id")
 
 API_PREFIX = "/api/v1"
-# With what is below it, the paths of a source document under the prefix.
-SEARCH_PATH = f"{API_PREFIX}/search"
+# Paths of the source documents below the prefix.
+_ALIASES = f"{API_PREFIX}/search"
 
 logger = logging.getLogger("toolscript.http")
 
 
 def has_kinds(path: str) -> bool:
-    """Return whether errors of a path have a code per kind; those of the source documents have their codes."""
-    return path.startswith(f"{API_PREFIX}/") and path != SEARCH_PATH and not path.startswith(f"{SEARCH_PATH}/")
+    """Return whether errors of a path have a code per kind; the aliases keep the codes of API-003."""
+    return path.startswith(f"{API_PREFIX}/") and not (path == _ALIASES or path.startswith(f"{_ALIASES}/"))
 
 
 def code_of_status(path: str, status: int) -> str:
@@ -86,7 +86,7 @@ def new_query_id(request: Request) -> str:
 class RequestContext:
     """Middleware: gives a request its id and its log line, limits its body, and responds to unexpected errors.
 
-    `larger` maps operations, such as `PUT /api/v1/documents`, to a larger limit of the body.
+    `larger` maps operations, such as `PUT /documents`, to a larger limit of the body.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int = MAX_BYTES, larger: Mapping[str, int] | None = None) -> None:

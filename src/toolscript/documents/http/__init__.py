@@ -1,1 +1,1 @@
-"""Documents over HTTP: /search and /api/v1/documents."""
+"""Documents over HTTP: /search and /documents."""

@@ -16,6 +16,7 @@ from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.taxonomy import Actor
 from toolscript.core.text import visible
 from toolscript.core.web.auth import Authenticate
+from toolscript.core.web.request_context import has_kinds
 from toolscript.documents.http.upload_limits import UploadSlots
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import Document, DocumentHeader, PutResult, StoredDocument
@@ -23,7 +24,7 @@ from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.tenants import TenantUsage
 
-JSON, LINES = "application/json", "application/x-ndjson"
+JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
 
 NOT_SET_UP = "documents are not set up here"
 SET_UP_HINT = "set TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER to the issuer of tokens you trust"
@@ -83,8 +84,9 @@ async def _refuse(*_: object, **__: object) -> NoReturn:
     raise SetupError(NOT_SET_UP, hint=f"ask the operator to {SET_UP_HINT}")
 
 
-async def _refuse_client(_: Request, __: Response) -> NoReturn:
-    raise SetupError(NOT_SET_UP, hint=f"ask the operator to {SET_UP_HINT}")
+async def _refuse_client(request: Request, _: Response) -> NoReturn:
+    hint = f"ask the operator to {SET_UP_HINT}" if has_kinds(request.url.path) else SET_UP_HINT
+    raise SetupError(NOT_SET_UP, hint=hint)
 
 
 class _NotSetUp:
@@ -121,17 +123,27 @@ async def _no_health() -> Health:
 ABSENT = DocumentRoutes(_NotSetUp(), _NotSetUp(), _refuse_client, _no_health)
 
 
+# Fields of a query by their names under /api/v1; those that are not here have one name.
+_FIELDS = {"top_k": "limit"}
 _RERANK_HINT = "leave out `rerank`, or ask the operator to set"
 
 
 @contextmanager
-def resource_errors() -> Iterator[None]:
-    """Give errors hints for clients of the API and MCP, who can name routes and ask the operator."""
+def resource_errors(is_resource: bool = True) -> Iterator[None]:
+    """Word errors for clients of /api/v1 and MCP; those of the aliases stay as they are."""
     try:
         yield
     except ToolscriptError as error:
-        if isinstance(error, NotFound):
-            error.hint = "GET /api/v1/documents lists the documents, POST /search finds some"
-        elif error.details.get("field") == "rerank":
-            error.hint = f"{_RERANK_HINT} {error.hint.removeprefix('set ')}"
+        if is_resource:
+            _reword(error)
         raise
+
+
+def _reword(error: ToolscriptError) -> None:
+    name = error.details.get("field")
+    if name in _FIELDS:
+        error.details["field"] = _FIELDS[str(name)]
+    if isinstance(error, NotFound):
+        error.hint = "GET /api/v1/documents lists the documents, POST /api/v1/documents/search finds some"
+    elif name == "rerank":
+        error.hint = f"{_RERANK_HINT} {error.hint.removeprefix('set ')}"

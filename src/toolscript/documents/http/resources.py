@@ -1,11 +1,10 @@
-"""POST /search, and /api/v1/documents: the documents of the client's tenant."""
+"""/api/v1/documents: the documents of the client's tenant."""
 
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
 from toolscript.core.audit import recording
@@ -17,7 +16,7 @@ from toolscript.core.web.errors import ErrorEnvelope, documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit
 from toolscript.core.web.request_context import API_PREFIX
 from toolscript.documents.http.dependencies import MAX_IDS_SHOWN, DocumentRoutes, change_by, resource_errors
-from toolscript.documents.http.search import SEARCH_ANSWERS, respond
+from toolscript.documents.http.search import RESOURCE, SEARCH_ANSWERS, respond
 from toolscript.documents.http.upload import PUT_ANSWERS, PUT_BODY, receive_upload
 from toolscript.documents.model.document import MAX_ID
 from toolscript.documents.model.filters import NO_FILTERS, Filters
@@ -32,12 +31,11 @@ from toolscript.documents.schemas import (
     DocumentShown,
     DocumentsPut,
     DocumentsToDelete,
-    SearchHealth,
 )
 
 DOCUMENTS_PATH = f"{API_PREFIX}/documents"
 DOCUMENT_PATH = f"{DOCUMENTS_PATH}/{{document_id:path}}"
-SEARCH_PATH = "/search"
+SEARCH_PATH = f"{DOCUMENTS_PATH}/search"
 DELETE_PATH = f"{DOCUMENTS_PATH}/delete"
 MAX_REMOVAL_BYTES = 4 * 1024 * 1024
 MAX_REMOVED_AT_ONCE = 250
@@ -87,28 +85,12 @@ def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
     ) -> Response:
         """Searches the documents of the client's tenant by meaning, by keywords or by both, and by metadata.
 
-        With `Accept: application/x-ndjson` every hit is a line, and a last line has all but `hits`. The lines
-        start before the search does: a later error is a last line, and the status stays 200.
+        With `Accept: application/x-ndjson` every result is a line, and a last line has `query_id` and `metadata`;
+        with `text/event-stream` they are events `result` and `end`. Both start before the search does: a later
+        error is a last line or an event `error`, and the status stays 200.
         """
         query = search_request.as_query(documents.default, principal.plan)
-        return await respond(documents, principal, query, request)
-
-
-def add_health(router: APIRouter, documents: DocumentRoutes) -> None:
-    @router.get(
-        f"{SEARCH_PATH}/health",
-        response_model=SearchHealth,
-        responses={503: {"model": SearchHealth, "description": "Documents cannot be searched."}},
-        summary="Can documents be searched?",
-    )
-    async def search_health() -> JSONResponse:
-        """Needs no token, and reveals nothing about documents."""
-        health = await documents.check_health()
-        wrong = {name: part.note for name, part in health.parts.items() if not part.ok}
-        if not wrong:
-            return JSONResponse({"status": "ok"})
-        status = "unready" if health.status == "unready" else "degraded"
-        return JSONResponse({"status": status, "parts": wrong}, 503 if status == "unready" else 200)
+        return await respond(documents, principal, query, request, RESOURCE)
 
 
 def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:

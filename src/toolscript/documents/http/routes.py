@@ -1,4 +1,4 @@
-"""The routes of documents: /search and /api/v1/documents, each with the scope it needs."""
+"""The routes of documents: /api/v1/documents and the aliases, each with the scope it needs."""
 
 from fastapi import APIRouter, Depends
 
@@ -6,13 +6,20 @@ from toolscript.core.auth.model import Scope
 from toolscript.core.web.auth import BEARER, require_principal
 from toolscript.core.web.request_context import UNBOUNDED
 from toolscript.core.web.routers import api_router
+from toolscript.documents.http.aliases import (
+    DOCUMENTS_ALIAS,
+    SEARCH_ALIAS,
+    add_health,
+    add_reading_alias,
+    add_search_alias,
+    add_writing_aliases,
+)
 from toolscript.documents.http.dependencies import ABSENT, DocumentRoutes
 from toolscript.documents.http.resources import (
     DELETE_PATH,
     DOCUMENTS_PATH,
     MAX_REMOVAL_BYTES,
     SEARCH_PATH,
-    add_health,
     add_reading,
     add_search,
     add_writing,
@@ -20,10 +27,10 @@ from toolscript.documents.http.resources import (
 from toolscript.documents.http.search import MAX_SEARCH_BYTES
 
 LARGER_REQUESTS = {
-    f"POST {SEARCH_PATH}": MAX_SEARCH_BYTES,
-    # Streamed, with its own limits.
-    f"PUT {DOCUMENTS_PATH}": UNBOUNDED,
-    f"POST {DELETE_PATH}": MAX_REMOVAL_BYTES,
+    **dict.fromkeys((f"POST {SEARCH_PATH}", f"POST {SEARCH_ALIAS}"), MAX_SEARCH_BYTES),
+    # Streamed, with their own limits.
+    **dict.fromkeys((f"PUT {DOCUMENTS_PATH}", f"PUT {DOCUMENTS_ALIAS}"), UNBOUNDED),
+    **dict.fromkeys((f"POST {DELETE_PATH}", f"DELETE {DOCUMENTS_ALIAS}"), MAX_REMOVAL_BYTES),
 }
 
 
@@ -38,9 +45,10 @@ def document_routes(documents: DocumentRoutes | None) -> tuple[APIRouter, APIRou
         )
         for scope in (Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)
     )
-    add_search(reading, routes)
-    add_reading(reading, routes)
-    add_writing(writing, routes)
+    for add in (add_search, add_reading, add_search_alias, add_reading_alias):
+        add(reading, routes)
+    for add in (add_writing, add_writing_aliases):
+        add(writing, routes)
     return reading, writing
 
 

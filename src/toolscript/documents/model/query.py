@@ -15,7 +15,7 @@ MAX_TOP_K = 200
 MAX_RANKED = 1_000
 MAX_SNIPPET = 4_000
 MAX_METADATA_FIELDS = 100
-# The cursor that requests the first page, and a cursor to the next one; of a request it is empty.
+# The cursor that requests the first page, and a cursor to the next one.
 FIRST_PAGE = "*"
 
 
@@ -24,6 +24,7 @@ class Rerank(StrEnum):
 
     OFF = "off"
     CROSS_ENCODER = "cross_encoder"
+    LLM = "llm"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class DocumentQuery:
         _require(len(self.text) <= MAX_DOCUMENT_QUERY, "query", f"is longer than {MAX_DOCUMENT_QUERY} characters")
         object.__setattr__(self, "text", readable(self.text).strip())
         if not self.text and not self.filters and not self.cursor:
-            raise BlankQuery("neither a query nor filters", hint="send a query or filters, or an empty cursor")
+            raise BlankQuery("neither a query nor filters", hint="send a query or filters, or cursor '*'")
         _require(1 <= self.top_k <= MAX_TOP_K, "top_k", f"must be 1 to {MAX_TOP_K}")
         _require(0 <= self.offset <= MAX_RANKED, "offset", f"must be 0 to {MAX_RANKED}; a cursor goes further")
         _require(

@@ -166,8 +166,7 @@ class _Filling:
             )
         return self._cannot(
             f"needs the variable {name}, which is not set",
-            f"set it (export {name}=...), then run `toolscript gateway stop`: the next command starts the gateway "
-            f"with it; or give a default: ${{{name}:-...}}",
+            f"set it (export {name}=...), or give a default: ${{{name}:-...}}",
         )
 
     def _cannot(self, message: str, fix: str) -> str:

@@ -75,26 +75,16 @@ class OneServer:
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         ref = params.get("ref")
         if method == COMPLETE and isinstance(ref, dict):
-            return await self._gateway.request(method, {**params, "ref": await self._joint(ref)})
-        joint = await self._joint(params)
+            return await self._gateway.request(method, {**params, "ref": self._joint(ref)})
+        joint = self._joint(params)
         answer = await self._gateway.request(method, joint)
         return answer if method == GET_PROMPT else with_uri(answer, str(joint["uri"]), str(params.get("uri", "")))
 
-    async def _joint(self, params: JsonObject) -> JsonObject:
-        """Return a prompt's name or a URI as all servers' prompts and resources are addressed.
-
-        Raise NotFound for one that is another server's: its prompt may be called as one of ours is addressed.
-        """
-        all_entries, own = Entries(await self._gateway.items()), str(params.get("uri", params.get("name", "")))
+    def _joint(self, params: JsonObject) -> JsonObject:
+        """Return a prompt's name or a URI as all servers' prompts and resources are addressed."""
         if "uri" in params:
-            address = with_server(self._server, own)
-            named = all_entries.resource(address) or all_entries.template(address)
-        else:
-            address = tool_id(self._server, own)
-            named = all_entries.prompt(address)
-        if named is not None and named.item.server != self._server:
-            raise NotFound(f"{self._server} does not list {own[:200]!r}")
-        return {**params, "uri" if "uri" in params else "name": address}
+            return {**params, "uri": with_server(self._server, str(params["uri"]))}
+        return {**params, "name": tool_id(self._server, str(params.get("name", "")))}
 
     async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
         own = {with_server(self._server, uri): uri for uri in uris}

@@ -29,8 +29,7 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "ask the user to review and trust them",
         ),
         (r"only a person can sign in: `toolscript login ([^ `]+)[^`]*`", r"ask the user to sign in to \1"),
-        (r"(the config file cannot be used, and the servers are those of before): [^;]*", r"\1"),
-        (r"; tried ([^,;()]*), `toolscript restart [^`]*` tries again", r"; tried \1"),
+        (r"; tried ([^,;()]*), `search --refresh` tries again", r"; tried \1"),
         (r"(tools as they were [^,;]*); --refresh queries the servers again", r"\1"),
         (
             r"; a person can change the rule, and `toolscript rules test [^`]*` explains it",

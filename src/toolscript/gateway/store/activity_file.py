@@ -1,5 +1,6 @@
-"""The file of the activity log: what is written to it, read from it and deleted in it."""
+"""The file of the activity log: its tables, and what is read from it and deleted in it."""
 
+import logging
 import math
 import os
 import secrets
@@ -11,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from toolscript.core.errors import SetupError
 from toolscript.core.file_locks import take
 from toolscript.core.own_files import is_own
-from toolscript.gateway.activity import Action, ActivityFilter, Ending, Entry, Outcome, Record, Ticket, Usage
+from toolscript.gateway.activity import Action, ActivityFilter, Entry, Outcome, Record, Usage
 from toolscript.gateway.callers import CLI, HTTP, PYTHON
 
 FILE = "activity.db"
@@ -22,7 +22,6 @@ FORMAT = 1
 BUSY_SECONDS = 0.5
 # Rows that are deleted at once, at most: no call waits for long.
 BATCH = 2_000
-PRUNE_EVERY = 256
 # The share of the largest size that is left when rows were deleted because of it.
 ROOM = 0.9
 # Clients over HTTP have no sessions: what a client searches after such a pause is another one.
@@ -35,22 +34,9 @@ _OPENING = """
     );
     CREATE INDEX activity_running ON activity (process) WHERE outcome = 'running';
 """
-_COLUMNS = "at, action, client, server, tool, argument_bytes, arguments, outcome, took_ms, result_bytes, error"
-_INSERT = f"INSERT INTO activity ({_COLUMNS}, process) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_COMPLETE = (
-    "UPDATE activity SET outcome = ?, took_ms = ?, result_bytes = ?, error = ?, process = NULL "
-    "WHERE id = ? AND process = ?"
-)
-_END_RUNNING = "UPDATE activity SET outcome = 'unknown' WHERE outcome = 'running' AND process = ?"
-_USAGE = (
-    "WITH done AS (SELECT action, argument_bytes + coalesce(result_bytes, 0) AS size, "
-    "at - lag(at) OVER (PARTITION BY action, client ORDER BY at) AS pause, "
-    "action = 'search' AND client NOT IN (?, ?, ?) AS of_mcp "
-    "FROM activity WHERE at >= ? AND outcome <> 'refused') "
-    "SELECT count(*) FILTER (WHERE action = 'search'), count(*) FILTER (WHERE action = 'call'), "
-    "count(*) FILTER (WHERE of_mcp AND coalesce(pause, ?) >= ?), "
-    "coalesce(sum(size) FILTER (WHERE of_mcp), 0) FROM done"
-)
+_COLUMNS = "id, at, action, client, server, tool, argument_bytes, arguments, outcome, took_ms, result_bytes, error"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -66,14 +52,6 @@ class FileState:
     rows: int
     used_bytes: int
     oldest: float | None
-
-
-@dataclass(frozen=True)
-class Event:
-    """A search or call that begins, without an ending, or ends. What only ends here is one row all the same."""
-
-    ticket: Ticket
-    ending: Ending | None = None
 
 
 class Owner:
@@ -99,188 +77,19 @@ class Owner:
         self._lock.close()
 
 
-class ActivityFile:
-    """One thread writes with `write` and `end`. All other methods are for any process, whether a gateway runs or
-    not; they raise `SetupError` where the file cannot be used."""
+def _lock_file(folder: Path, owner: str) -> Path:
+    return folder / "run" / f"activity-{owner}.lock"
 
-    def __init__(self, path: Path, limits: Limits | None = None) -> None:
-        self.path = path
-        self._limits = limits or Limits()
-        self._owner: Owner | None = None
-        self._connection: sqlite3.Connection | None = None
-        self._inode: object = None
-        self._identity = 0
-        self._inserted = 0
 
-    def write(self, events: Sequence[Event]) -> None:
-        """Write events in one transaction. Raise sqlite3.Error or OSError if that fails: then none is written."""
-        sizes = [_size(event.ending) for event in events]
-        try:
-            connection, owner = self._open()
-            with transaction(connection):
-                for event, size in zip(events, sizes, strict=True):
-                    self._write(connection, owner.id, event, size)
-                if due := self._inserted >= PRUNE_EVERY:
-                    self._prune(connection)
-            if due:
-                self._inserted = 0
-                _shrink(connection)
-        except BaseException:
-            self._close()
-            raise
-
-    def end(self) -> None:
-        """End this writer: its calls that run are unknown."""
-        if self._connection is not None and self._owner is not None:
-            with suppress(sqlite3.Error):
-                self._connection.execute(_END_RUNNING, (self._owner.id,))
-        self._close()
-        if self._owner is not None:
-            self._owner.close()
-
-    def page(self, where: ActivityFilter, before: int | None, limit: int) -> Sequence[Record]:
-        """Return the records with an id below `before`, the newest first."""
-        older = ([], []) if before is None else (["id < ?"], [before])
-        return self._records(where, *older, f"ORDER BY id DESC LIMIT {limit:d}")
-
-    def after(self, where: ActivityFilter, last: int, running: Sequence[int], limit: int) -> Sequence[Record]:
-        """Return records with an id above `last`, and those of `running`, the oldest first."""
-        ids = ", ".join(str(int(row)) for row in running)
-        return self._records(where, [f"(id > ? OR id IN ({ids}))"], [last], f"ORDER BY id LIMIT {limit:d}")
-
-    def usage(self, since: float) -> Usage:
-        """Return what was done after that time."""
-        with self._reading() as connection:
-            if connection is None:
-                return Usage()
-            values = (CLI, HTTP, PYTHON, since, SESSION_SECONDS, SESSION_SECONDS)
-            return Usage(*connection.execute(_USAGE, values).fetchone())
-
-    def state(self) -> FileState | None:
-        """Return how large it is, None without a file."""
-        with self._reading() as connection:
-            if connection is None:
-                return None
-            rows, oldest = connection.execute("SELECT count(*), min(at) FROM activity").fetchone()
-            return FileState(rows, _used_bytes(connection), oldest)
-
-    def check(self) -> None:
-        """Raise if it cannot be written. A file that is not there is not made."""
-        with self._explained():
-            if self.path.exists():
-                with closing(open_file(self.path)) as connection, transaction(connection):
-                    connection.execute(f"PRAGMA user_version = {FORMAT}")
-
-    def clear(self) -> int:
-        """Delete all rows but those of calls that run; return how many. A file that is no log is removed."""
-        with self._explained():
-            if not self.path.exists():
-                return 0
-            try:
-                with closing(open_file(self.path)) as connection:
-                    with transaction(connection):
-                        deleted = connection.execute("DELETE FROM activity WHERE outcome <> 'running'").rowcount
-                        # Earlier versions kept one.
-                        connection.execute("DROP TABLE IF EXISTS sessions")
-                    _shrink(connection, 0)
-                    # Else what was deleted is in the write-ahead log until that is used again.
-                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-                    return int(deleted)
-            except sqlite3.OperationalError:
-                raise
-            except sqlite3.DatabaseError:
-                for name in ("", "-wal", "-shm"):
-                    self.path.with_name(self.path.name + name).unlink(missing_ok=True)
-                return 0
-
-    def _open(self) -> tuple[sqlite3.Connection, Owner]:
-        """Open the file, also one that took the place of the one that was open."""
-        if self._connection is not None and _inode(self.path) != self._inode:
-            self._close()
-        self._owner = self._owner or Owner(self.path.parent)
-        if self._connection is None:
-            self._connection = open_file(self.path)
-            self._inode, self._identity = _inode(self.path), _pragma(self._connection, "application_id")
-        return self._connection, self._owner
-
-    def _write(self, connection: sqlite3.Connection, owner: str, event: Event, size: int | None) -> None:
-        """Insert or complete a row. One that was removed meanwhile is inserted, so that the call is in the log."""
-        ticket, ending = event.ticket, event.ending
-        entry = ticket.entry
-        row = (entry.at, entry.action, entry.client, entry.server, entry.tool, entry.argument_bytes)
-        if ending is None:
-            values = (*row, entry.arguments, Outcome.RUNNING, None, None, "", owner)
-            ticket.id, ticket.file = connection.execute(_INSERT, values).lastrowid or 0, self._identity
-            self._inserted += 1
-            return
-        facts = (ending.outcome, ending.took_ms, size, ending.error)
-        if ticket.file == self._identity and connection.execute(_COMPLETE, (*facts, ticket.id, owner)).rowcount:
-            return
-        connection.execute(_INSERT, (*row, entry.arguments, *facts, None))
-        self._inserted += 1
-
-    def _prune(self, connection: sqlite3.Connection) -> None:
-        """Delete the oldest rows over the limits, a batch at most. Rows that run stay, to be completed."""
-        statement = "SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM activity"
-        first, last = connection.execute(statement).fetchone()
-        used, most = _used_bytes(connection), self._limits.megabytes << 20
-        share = 1 - ROOM * most / used if used > most else 0.0
-        kept_from = max(last - self._limits.rows + 1, first + math.ceil(share * (last - first)))
-        connection.execute(
-            "DELETE FROM activity WHERE id IN "
-            "(SELECT id FROM activity WHERE id < ? AND outcome <> 'running' ORDER BY id LIMIT ?)",
-            (kept_from, BATCH),
-        )
-
-    def _close(self) -> None:
-        connection, self._connection, self._identity = self._connection, None, 0
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
-
-    def _records(
-        self, where: ActivityFilter, conditions: Sequence[str], values: Sequence[object], rest: str
-    ) -> list[Record]:
-        conditions, values = [*conditions], [*values]
-        for name, value in vars(where).items():
-            if value:
-                is_tool = name == "tool"
-                conditions.append("(tool = ? OR server || '__' || tool = ?)" if is_tool else f"{name} = ?")
-                values += [value, value] if is_tool else [value]
-        wanted = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        with self._reading() as connection:
-            if connection is None:
-                return []
-            rows = connection.execute(f"SELECT id, {_COLUMNS} FROM activity {wanted} {rest}", values)  # noqa: S608
-            return [_record(*row) for row in rows]
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Open the file to read; None if there is none. Calls of dead processes are unknown in it."""
-        with self._explained():
-            if not self.path.exists():
-                yield None
-                return
-            try:
-                connection = open_file(self.path)
-            except (sqlite3.OperationalError, OSError):
-                # It can perhaps be read all the same.
-                url = f"{self.path.absolute().as_uri()}?mode=ro"
-                connection = sqlite3.connect(url, uri=True, timeout=BUSY_SECONDS)
-            with closing(connection):
-                yield connection
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise SetupError(f"{self.path} cannot be used: {error}", hint="try again in a moment") from error
-        except (sqlite3.Error, OSError) as error:
-            raise SetupError(
-                f"{self.path} cannot be used: {error}",
-                hint=f"`toolscript activity --clear` begins it anew; or remove {self.path} yourself",
-            ) from error
+def _is_alive(folder: Path, owner: str) -> bool:
+    try:
+        with _lock_file(folder, owner).open("rb") as lock:
+            return not take(lock, shared=True)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        # Who cannot say must not declare a call of another lost.
+        return True
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -295,7 +104,7 @@ def open_file(path: Path) -> sqlite3.Connection:
     )
     try:
         _prepare(connection)
-        _settle(connection, path.parent)
+        settle(connection, path.parent)
     except sqlite3.Error:
         connection.close()
         raise
@@ -338,33 +147,6 @@ def _prepare(connection: sqlite3.Connection) -> None:
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _settle(connection: sqlite3.Connection, folder: Path) -> None:
-    """Declare calls unknown that dead processes were making."""
-    running = connection.execute("SELECT DISTINCT process FROM activity WHERE outcome = 'running'").fetchall()
-    for (owner,) in running:
-        if not _is_alive(folder, owner):
-            connection.execute(_END_RUNNING, (owner,))
-    for lock in (folder / "run").glob("activity-*.lock"):
-        if not _is_alive(folder, lock.stem.removeprefix("activity-")):
-            with suppress(OSError):
-                lock.unlink(missing_ok=True)
-
-
-def _lock_file(folder: Path, owner: str) -> Path:
-    return folder / "run" / f"activity-{owner}.lock"
-
-
-def _is_alive(folder: Path, owner: str) -> bool:
-    try:
-        with _lock_file(folder, owner).open("rb") as lock:
-            return not take(lock, shared=True)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        # Who cannot say must not declare a call of another lost.
-        return True
-
-
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
@@ -377,34 +159,184 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _record(
-    number: int,
-    at: float,
-    action: str,
-    client: str,
-    server: str,
-    tool: str,
-    size: int,
-    arguments: str | None,
-    outcome: str,
-    *facts: object,
-) -> Record:
-    took_ms, result_bytes, error = facts
-    entry = Entry(Action(action), at, client, server, tool, size, arguments)
-    return Record(number, entry, Outcome(outcome), took_ms, result_bytes, str(error))  # type: ignore[arg-type]
+def settle(connection: sqlite3.Connection, folder: Path) -> None:
+    """Declare calls unknown that dead processes were making."""
+    running = connection.execute("SELECT DISTINCT process FROM activity WHERE outcome = 'running'").fetchall()
+    for (owner,) in running:
+        if not _is_alive(folder, owner):
+            end_running(connection, owner)
+    for lock in (folder / "run").glob("activity-*.lock"):
+        if not _is_alive(folder, lock.stem.removeprefix("activity-")):
+            with suppress(OSError):
+                lock.unlink(missing_ok=True)
 
 
-def _size(ending: Ending | None) -> int | None:
-    """Return the bytes of a result, None where they cannot be told: the row matters more."""
-    try:
-        return None if ending is None else ending.measure()
-    except Exception:  # noqa: BLE001 - it measures what servers and clients sent
-        return None
+def end_running(connection: sqlite3.Connection, owner: str) -> None:
+    connection.execute(
+        "UPDATE activity SET outcome = 'unknown' WHERE outcome = 'running' AND process = ?", (owner,)
+    )
 
 
-def _shrink(connection: sqlite3.Connection, pages: int = BATCH) -> None:
+def insert(connection: sqlite3.Connection, entry: Entry, outcome: Outcome, *ending: object) -> int:
+    """Insert a row; `ending` is how long it took, the bytes of the result, the error, and the process of it."""
+    row = (entry.at, entry.action.value, entry.client, entry.server, entry.tool, entry.argument_bytes)
+    cursor = connection.execute(
+        "INSERT INTO activity (at, action, client, server, tool, argument_bytes, arguments, outcome, took_ms, "
+        "result_bytes, error, process) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*row, entry.arguments, outcome.value, *ending),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def complete(connection: sqlite3.Connection, row: int, owner: str, outcome: Outcome, *ending: object) -> bool:
+    """Complete a row that this owner began; return whether there is one."""
+    cursor = connection.execute(
+        "UPDATE activity SET outcome = ?, took_ms = ?, result_bytes = ?, error = ?, process = NULL "
+        "WHERE id = ? AND process = ?",
+        (outcome.value, *ending, row, owner),
+    )
+    return cursor.rowcount == 1
+
+
+def prune(connection: sqlite3.Connection, limits: Limits) -> None:
+    """Delete the oldest rows over the limits, a batch at most. Rows that run stay, to be completed."""
+    first, last = connection.execute("SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM activity").fetchone()
+    used, most = _used_bytes(connection), limits.megabytes << 20
+    share = 1 - ROOM * most / used if used > most else 0.0
+    kept_from = max(last - limits.rows + 1, first + math.ceil(share * (last - first)))
+    connection.execute(
+        "DELETE FROM activity WHERE id IN "
+        "(SELECT id FROM activity WHERE id < ? AND outcome <> 'running' ORDER BY id LIMIT ?)",
+        (kept_from, BATCH),
+    )
+
+
+def shrink(connection: sqlite3.Connection, pages: int = BATCH) -> None:
     """Give pages of deleted rows back to the system. Outside a transaction."""
     connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+
+
+def check(path: Path) -> None:
+    """Raise if the file cannot be written now."""
+    with closing(open_file(path)) as connection, transaction(connection):
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def clear(path: Path) -> int:
+    """Delete all rows but those of calls that run; return how many. A file that is no log is removed."""
+    if not path.exists():
+        return 0
+    try:
+        with closing(open_file(path)) as connection:
+            with transaction(connection):
+                deleted = connection.execute("DELETE FROM activity WHERE outcome <> 'running'").rowcount
+                # Earlier versions kept one.
+                connection.execute("DROP TABLE IF EXISTS sessions")
+            shrink(connection, 0)
+            # Else what was deleted is in the write-ahead log until that is used again.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return int(deleted)
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        for name in ("", "-wal", "-shm"):
+            path.with_name(path.name + name).unlink(missing_ok=True)
+        return 0
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Open the file to read; None if there is none. Calls of dead processes are unknown in it."""
+    if not path.exists():
+        yield None
+        return
+    try:
+        connection = open_file(path)
+    except (sqlite3.OperationalError, OSError):
+        # It can perhaps be read all the same.
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+    with closing(connection):
+        yield connection
+
+
+def read_page(
+    connection: sqlite3.Connection, where: ActivityFilter, before: int | None, limit: int
+) -> list[Record]:
+    """Return records with an id below `before`, the newest first."""
+    conditions, values = _conditions(where)
+    if before is not None:
+        conditions, values = [*conditions, "id < ?"], [*values, before]
+    return _records(connection, conditions, values, f"ORDER BY id DESC LIMIT {limit:d}")
+
+
+def read_after(
+    connection: sqlite3.Connection, where: ActivityFilter, after: int, running: Sequence[int], limit: int
+) -> list[Record]:
+    """Return records with an id above `after`, and those of `running`, the oldest first."""
+    conditions, values = _conditions(where)
+    ids = ", ".join(str(int(row)) for row in running)
+    return _records(
+        connection, [*conditions, f"(id > ? OR id IN ({ids}))"], [*values, after], f"ORDER BY id LIMIT {limit:d}"
+    )
+
+
+def _conditions(where: ActivityFilter) -> tuple[list[str], list[object]]:
+    named = {name: value for name, value in vars(where).items() if value}
+    conditions: list[str] = []
+    values: list[object] = []
+    for name, value in named.items():
+        is_tool = name == "tool"
+        conditions.append("(tool = ? OR server || '__' || tool = ?)" if is_tool else f"{name} = ?")
+        values += [value, value] if is_tool else [value]
+    return conditions, values
+
+
+def _records(
+    connection: sqlite3.Connection, conditions: Sequence[str], values: Sequence[object], rest: str
+) -> list[Record]:
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM activity {where} {rest}", [*values])  # noqa: S608
+    return [_record(*row) for row in rows]
+
+
+def _record(*row: object) -> Record:
+    number, at, action, client, server, tool, size, arguments, outcome, took_ms, result, error = row
+    entry = Entry(
+        Action(str(action)),
+        float(str(at)),
+        str(client),
+        str(server),
+        str(tool),
+        int(str(size)),
+        None if arguments is None else str(arguments),
+    )
+    return Record(
+        int(str(number)),
+        entry,
+        Outcome(str(outcome)),
+        None if took_ms is None else float(str(took_ms)),
+        None if result is None else int(str(result)),
+        str(error),
+    )
+
+
+def read_usage(connection: sqlite3.Connection, since: float) -> Usage:
+    row = connection.execute(
+        "WITH done AS (SELECT action, argument_bytes + coalesce(result_bytes, 0) AS size, "
+        "at - lag(at) OVER (PARTITION BY action, client ORDER BY at) AS pause, "
+        "action = 'search' AND client NOT IN (?, ?, ?) AS of_mcp "
+        "FROM activity WHERE at >= ? AND outcome <> 'refused') "
+        "SELECT count(*) FILTER (WHERE action = 'search'), count(*) FILTER (WHERE action = 'call'), "
+        "count(*) FILTER (WHERE of_mcp AND coalesce(pause, ?) >= ?), "
+        "coalesce(sum(size) FILTER (WHERE of_mcp), 0) FROM done",
+        (CLI, HTTP, PYTHON, since, SESSION_SECONDS, SESSION_SECONDS),
+    ).fetchone()
+    return Usage(*row)
+
+
+def state_of(connection: sqlite3.Connection) -> FileState:
+    rows, oldest = connection.execute("SELECT count(*), min(at) FROM activity").fetchone()
+    return FileState(rows, _used_bytes(connection), oldest)
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:
@@ -412,13 +344,9 @@ def _used_bytes(connection: sqlite3.Connection) -> int:
     return pages * _pragma(connection, "page_size")
 
 
+def identity_of(connection: sqlite3.Connection) -> int:
+    return _pragma(connection, "application_id")
+
+
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-
-
-def _inode(path: Path) -> object:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

@@ -180,10 +180,8 @@ class AnalysisFile:
         self._written: frozenset[str] = frozenset()
 
     def recall(self) -> dict[str, Analysed]:
-        """Return the analyses of these servers, or those of the set of servers that was used last."""
         try:
-            siblings = [] if self._path.exists() else sorted(self._path.parent.glob("words-*.json"), key=_changed)
-            data = read_json(siblings[-1] if siblings else self._path)
+            data = read_json(self._path)
             if data["version"] != VERSION:
                 return {}
             return {key: unpacked_analysis(*parts) for key, parts in data["items"].items()}
@@ -207,10 +205,6 @@ class AnalysisFile:
             logger.warning(
                 "the text analyses cannot be cached", extra={"file": str(self._path), "reason": str(error)}
             )
-
-
-def _changed(path: Path) -> float:
-    return path.stat().st_mtime
 
 
 def packed_analysis(analysed: Analysed) -> list[str]:

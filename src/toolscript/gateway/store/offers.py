@@ -15,7 +15,7 @@ from toolscript.core.errors import InvalidRequest
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import Offer, ServerSpec, unfilled
-from toolscript.gateway.store.embeddings import MAX_SIBLINGS, server_list_hash
+from toolscript.gateway.store.embeddings import server_list_hash
 
 OFFERS_FORMAT = 3
 MAX_REASON = 2_000
@@ -43,9 +43,6 @@ class CachedOffers:
 
 class OfferFile:
     """One entry per server, written when the server has answered, independent of the others.
-
-    There is a file for each set of servers. One that is new in its set is looked up in the files of other sets, so
-    that one server more or less, or a variable that one of them lacked, loses no other's tools.
 
     A failure is cached for a short time, and only while the config entry is unchanged, so that a corrected entry
     is tried at once.
@@ -105,27 +102,9 @@ class OfferFile:
         return {**prints, "at": time.time(), "failed": reason[:MAX_REASON]}
 
     def _stored(self) -> dict[str, Mapping[str, Any]]:
-        """Return the entries of configured servers, from this file, else from those of other sets."""
-        stored = self._entries_in(self._path)
-        for sibling in self._siblings() if stored.keys() < self._prints.keys() else ():
-            lent = self._entries_in(sibling)
-            stored |= {name: lent[name] for name in lent.keys() - stored.keys() if "items" in lent[name]}
-            if stored.keys() == self._prints.keys():
-                break
-        return stored
-
-    def _siblings(self) -> list[Path]:
-        """Return the files of other sets that were written last, the newest first."""
-        try:
-            newest = sorted(self._path.parent.glob("tools-*.json"), key=lambda path: -path.stat().st_mtime)
-        except OSError:
-            return []
-        return [path for path in newest if path != self._path][:MAX_SIBLINGS]
-
-    def _entries_in(self, path: Path) -> dict[str, Mapping[str, Any]]:
         """Return the entries of configured servers; none if the file is malformed."""
         try:
-            data = read_json(path)
+            data = read_json(self._path)
             servers = data["servers"] if data["format"] == OFFERS_FORMAT else {}
             return {name: entry for name, entry in servers.items() if entry["print"] == self._prints.get(name)}
         except FileNotFoundError:

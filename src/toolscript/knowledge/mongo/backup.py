@@ -85,14 +85,6 @@ async def has_sources(library: MongoLibrary) -> bool:
         return await library.sources.find_one({}, {"_id": 1}, max_time_ms=library.max_ms) is not None
 
 
-async def require_writable(library: MongoLibrary) -> None:
-    """Raise SetupError for a user that may not replace the library."""
-    nothing = {"_id": bson.ObjectId()}
-    for collection in _collections(library).values():
-        async with library.request():
-            await collection.delete_many(nothing)
-
-
 @dataclass(frozen=True)
 class IndexedState:
     """For each point that the library expects, the version that its chunk's mark names; and the chunk."""

@@ -15,11 +15,6 @@ _MONOSPACED = re.compile(r"courier|mono|consol|menlo|typewriter|cmtt|code", re.I
 _PAGE_NUMBER = re.compile(
     r"^[\W_]*(?:(?:page|seite)\s+)?(?:\d{1,5}|[ivxlcdm]{1,8})(?:\s*(?:/|of|von)\s*\d{1,5})?[\W_]*$", re.IGNORECASE
 )
-# What browsers print above and below each page: when, and the title; from where, and the page.
-_PRINTED_ABOVE = re.compile(
-    r"^\d{1,4}[/.-]\d{1,2}[/.-]\d{2,4},? \d{1,2}:\d{2}(?:\s?[AP]M)?(?: .{0,200})?$", re.IGNORECASE
-)
-_PRINTED_BELOW = re.compile(r"^(?:https?|file)://\S+ +\d{1,5}/\d{1,5}$", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _LIGATURES = str.maketrans({
     "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\x00": " ", "\xa0": " ",
@@ -143,11 +138,9 @@ def without_running_lines(pages: Sequence[Sequence[PdfLine]]) -> list[list[PdfLi
 
 
 def _without_page_number(lines: Sequence[PdfLine]) -> Sequence[PdfLine]:
-    if lines and (_PAGE_NUMBER.match(lines[0].text) or _PRINTED_ABOVE.match(lines[0].text)):
+    if lines and _PAGE_NUMBER.match(lines[0].text):
         lines = lines[1:]
-    if lines and (_PAGE_NUMBER.match(lines[-1].text) or _PRINTED_BELOW.match(lines[-1].text)):
-        lines = lines[:-1]
-    return lines
+    return lines[:-1] if lines and _PAGE_NUMBER.match(lines[-1].text) else lines
 
 
 def _comparison_key(line: PdfLine) -> str:

@@ -3,9 +3,8 @@
 import asyncio
 import json
 import logging
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from toolscript.core.items import MAX_ASSIGNMENTS, AssignedBy, Assignment, Item,
 from toolscript.core.llm.model import TextModel, object_with
 from toolscript.core.taxonomy import Classification, Skill, SuggestedSkill, Unclassified
 from toolscript.core.text import readable
-from toolscript.tools.classify.rules import Ratings, RulesClassifier
+from toolscript.tools.classify.rules import LEFT_OUT, Rated, Ratings, RulesClassifier, confidence_of
 
 MAX_SKILL_NAME, MAX_SKILL, MAX_HINTS, MAX_HINT = 80, 320, 20, 40
 MAX_DESCRIPTION, MAX_NAME, MAX_PARAMETERS = 1_000, 200, 20
@@ -35,8 +34,8 @@ MAX_SUGGESTED_NAME, MAX_SUGGESTED_DESCRIPTION = 80, 300
 PART = {"part": "classifier"}
 
 MAX_SKILLS_OFFERED = 60
-# Characters that nobody sees: a text written with them is for the model alone.
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f\U000e0000-\U000e007f]+")
+# An item that tried to steer gets no skill that the rules find less likely than this.
+MIN_FOR_STEERING = 0.25
 
 logger = logging.getLogger(__name__)
 
@@ -87,16 +86,11 @@ def _item_to_json(number: int, item: Item) -> JsonObject:
     return {
         "item": number,
         "kind": item.kind,
-        "server": _seen(item.server, MAX_NAME),
-        "name": _seen(item.name, MAX_NAME),
-        "description": _seen(item.description, MAX_DESCRIPTION),
-        "parameters": [_seen(str(name), MAX_NAME) for name in parameters],
+        "server": item.server[:MAX_NAME],
+        "name": item.name[:MAX_NAME],
+        "description": item.description[:MAX_DESCRIPTION],
+        "parameters": [str(name)[:MAX_NAME] for name in parameters],
     }
-
-
-def _seen(text: str, most: int) -> str:
-    """Return the start of a text, without characters that nobody sees."""
-    return _INVISIBLE.sub("", text[: 2 * most])[:most]
 
 
 def answers_in(reply: JsonObject, items: int, skill_ids: frozenset[str]) -> list[Classification | None]:
@@ -186,16 +180,15 @@ class LlmClassifier:
         if not ratings.skills:
             return [Classification() for _ in items]
         this_round = _Round()
-        places = range(len(items))
-        batches = [places[first : first + self._batch] for first in places[:: self._batch]]
+        batches = list(self._batches(ratings))
         async with asyncio.TaskGroup() as group:
             calls = [
-                group.create_task(self._classify_batch(_part(ratings, batch), this_round)) for batch in batches
+                group.create_task(self._classify_batch(_part(ratings, places), this_round)) for places in batches
             ]
         answers = {
             place: answer
-            for batch, call in zip(batches, calls, strict=True)
-            for place, answer in zip(batch, call.result(), strict=True)
+            for places, call in zip(batches, calls, strict=True)
+            for place, answer in zip(places, call.result(), strict=True)
             if answer is not None
         }
         if not answers and (failure := _failure(this_round, len(calls))):
@@ -203,7 +196,14 @@ class LlmClassifier:
         if this_round.failures:
             reason = this_round.failures[0].message
             logger.warning("rules classify %d items: %s", len(items) - len(answers), reason, extra=PART)
-        return [answers.get(place, Classification()) for place in places]
+        return [answers.get(place, Classification()) for place in range(len(items))]
+
+    def _batches(self, ratings: Ratings) -> Iterator[Sequence[int]]:
+        """Yield batches. Items that tried to steer get their own: a model that obeys one spoils no other item."""
+        for is_steering in (False, True):
+            places = [index for index, rated in enumerate(ratings.rated) if rated.was_steering is is_steering]
+            for index in range(0, len(places), self._batch):
+                yield places[index : index + self._batch]
 
     async def _classify_batch(self, ratings: Ratings, this_round: _Round) -> Sequence[Classification | None]:
         offered = _skills_offered(ratings)
@@ -215,11 +215,14 @@ class LlmClassifier:
                 self._require_budget()
                 schema = schema_for(offered, len(items))
                 reply = await self._text.reply(instructions_for(offered), data_of(items), schema)
-            return answers_in(reply, len(items), frozenset(skill.id for skill in offered))
+            answers = answers_in(reply, len(items), frozenset(skill.id for skill in offered))
         except ToolscriptError as error:
             this_round.failures.append(error)
             this_round.is_over |= not isinstance(error, Rejected)
             return [None] * len(items)
+        return [
+            _checked(answer, rated, ratings.skills) for answer, rated in zip(answers, ratings.rated, strict=True)
+        ]
 
     def _require_budget(self) -> None:
         spent = self._text.usage.tokens - self._spent_before
@@ -250,3 +253,20 @@ def _skills_offered(ratings: Ratings) -> Sequence[Skill]:
     order = np.argsort(-np.array([rated.scores for rated in ratings.rated]), axis=1, kind="stable")
     best = list(dict.fromkeys(order.T.ravel().tolist()))[:MAX_SKILLS_OFFERED]
     return [ratings.skills[row] for row in sorted(best)]
+
+
+def _checked(answer: Classification | None, rated: Rated, skills: Sequence[Skill]) -> Classification | None:
+    """Drop unlikely skills and the suggestion of an item that tried to steer."""
+    if answer is None or not rated.was_steering:
+        return answer
+    likely = {
+        skill.id
+        for skill, score in zip(skills, rated.scores, strict=True)
+        if confidence_of(score) >= MIN_FOR_STEERING
+    }
+    kept = tuple(
+        replace(assignment, reason=f"{assignment.reason}; {LEFT_OUT}")
+        for assignment in answer.assignments
+        if assignment.skill_id in likely
+    )
+    return Classification(kept) if kept else None

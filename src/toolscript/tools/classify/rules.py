@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toolscript.core.embedding.items import embed_items
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import MAX_ASSIGNMENTS, AssignedBy, Assignment, Item, valid_assignments
 from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.terms import terms_of_word, words_of
 from toolscript.core.taxonomy import Classification, Skill, Unclassified
+from toolscript.tools.classify.steering import SkillNames, described
 from toolscript.tools.model.centroids import UNIT
 from toolscript.tools.ports import Classifier
 
@@ -39,8 +41,7 @@ FULL_LEAD, SHARE_WITHOUT_LEAD = 0.15, 0.5
 # A second skill must score almost as high as the first.
 CLOSE = 0.06
 MAX_KEYWORDS_NAMED = 4
-# What of an item is searched for keywords.
-MAX_NAME, MAX_DESCRIBED = 200, 1_000
+LEFT_OUT = "text that does not describe it was left out"
 
 FIRST_PAUSE, MAX_PAUSE = 30.0, 600.0
 
@@ -122,10 +123,10 @@ class KeywordIndex:
 
 def _fields(item: Item) -> Iterator[tuple[str, float]]:
     """Yield the fields with their weights, the largest first."""
-    yield item.name[:MAX_NAME], NAME
-    yield item.server[:MAX_NAME], SERVER
-    yield item.description[:MAX_DESCRIBED], DESCRIPTION
-    yield item.server_description[:MAX_DESCRIBED], SERVER_DESCRIPTION
+    yield item.name, NAME
+    yield item.server, SERVER
+    yield item.description, DESCRIPTION
+    yield item.server_description, SERVER_DESCRIPTION
 
 
 def _stems(words: Iterable[str]) -> Stems:
@@ -148,9 +149,10 @@ def _root(word: str) -> str:
 
 @dataclass(frozen=True)
 class Rated:
-    """An item, and a score for each skill, in the order of `Ratings.skills`."""
+    """A cleaned item, and a score for each skill, in the order of `Ratings.skills`."""
 
     item: Item
+    was_steering: bool
     likeness: Scores
     scores: Scores
     keywords: Sequence[KeywordMatch]
@@ -170,13 +172,16 @@ class _Categories:
     skills: tuple[Skill, ...]
     vectors: Scores
     keywords: KeywordIndex
+    names: SkillNames
 
 
 class RulesClassifier:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._vectors: dict[str, Vector] = {}
-        self._categories = _Categories((), (), np.zeros((0, embedder.model.dimensions)), KeywordIndex(()))
+        self._categories = _Categories(
+            (), (), np.zeros((0, embedder.model.dimensions)), KeywordIndex(()), SkillNames()
+        )
 
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
         ratings = await self.rate(items, skills)
@@ -184,17 +189,29 @@ class RulesClassifier:
 
     async def rate(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Ratings:
         categories = await self._prepared(tuple(skills))
+        read = [described(unclassified.item, categories.names) for unclassified in items]
+        vectors = await self._vectors_of(items, read)
+        likeness = _exact(vectors) @ categories.vectors.T
+        rated = [_rated(item, steers, row, categories) for (item, steers), row in zip(read, likeness, strict=True)]
+        return Ratings(categories.skills, rated)
+
+    async def _vectors_of(self, items: Sequence[Unclassified], read: Sequence[tuple[Item, bool]]) -> Matrix:
+        """Return the vectors; embed items again whose text was cleaned, so that removed text does not count."""
         vectors = np.array([unclassified.vector for unclassified in items], dtype=np.float32)
         vectors = vectors.reshape(len(items), self._embedder.model.dimensions)
-        likeness = _exact(vectors) @ categories.vectors.T
-        rated = [_rated(given.item, row, categories) for given, row in zip(items, likeness, strict=True)]
-        return Ratings(categories.skills, rated)
+        for index, (item, steers) in enumerate(read):
+            if steers:
+                # Alone: with some models a text's vector depends a little on the texts beside it.
+                vectors[index] = (await embed_items(self._embedder, [item]))[0]
+        return vectors
 
     async def _prepared(self, skills: tuple[Skill, ...]) -> _Categories:
         if skills != self._categories.source:
             active = tuple(sorted((skill for skill in skills if skill.is_active), key=lambda skill: skill.id))
             vectors = await self._category_vectors([skill.text for skill in active])
-            self._categories = _Categories(skills, active, _exact(vectors), KeywordIndex(active))
+            self._categories = _Categories(
+                skills, active, _exact(vectors), KeywordIndex(active), SkillNames(active)
+            )
         return self._categories
 
     async def _category_vectors(self, texts: Sequence[str]) -> Matrix:
@@ -214,12 +231,12 @@ def _exact(vectors: Matrix) -> Scores:
     return np.rint(vectors.astype(np.float64) * UNIT) / UNIT
 
 
-def _rated(item: Item, likeness: Scores, categories: _Categories) -> Rated:
+def _rated(item: Item, was_steering: bool, likeness: Scores, categories: _Categories) -> Rated:
     matches = categories.keywords.matches(item)
     weight = np.zeros(len(categories.skills))
     for match in matches:
         weight[match.keyword.skills] += match.weight
-    return Rated(item, likeness, likeness + MAX_BONUS * weight / (weight + HALF_BONUS_AT), matches)
+    return Rated(item, was_steering, likeness, likeness + MAX_BONUS * weight / (weight + HALF_BONUS_AT), matches)
 
 
 def _assigned(rated: Rated, skills: Sequence[Skill]) -> tuple[Assignment, ...]:
@@ -249,6 +266,7 @@ def _reason(rated: Rated, row: int, skills: Sequence[Skill]) -> str:
     words = [match.keyword.text for match in rated.keywords if row in match.keyword.skills][:MAX_KEYWORDS_NAMED]
     parts = [f"like '{skills[row].name}' ({rated.likeness[row]:.2f})"]
     parts += [f"keywords {', '.join(words)}"] if words else []
+    parts += [LEFT_OUT] if rated.was_steering else []
     return "; ".join(parts)
 
 

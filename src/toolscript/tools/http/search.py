@@ -1,4 +1,4 @@
-"""Search of the catalog: POST /api/v1/search, and its stages alone: GET /api/v1/search/skills and .../tools."""
+"""Tool and skill search: POST /api/v1/tools/search and /api/v1/skills/search, and the aliases /api/v1/search."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
@@ -8,24 +8,29 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from toolscript.core.items import ItemKind
-from toolscript.core.namespaces import MAX_NAMESPACES, NAME_PATTERN, searched_namespaces
+from toolscript.core.namespaces import searched_namespaces
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
 from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import QUERY_TEXT, json_response
-from toolscript.core.web.request_context import SEARCH_PATH, new_query_id
+from toolscript.core.web.request_context import API_PREFIX, new_query_id
 from toolscript.core.web.routers import api_router
 from toolscript.tools.http.access import Seen
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
 from toolscript.tools.model.query import MAX_SKILLS, USUAL, SkillQuery, Strategy, ToolQuery
 from toolscript.tools.ports import RecordSearch
 from toolscript.tools.schemas.search import (
-    NAMESPACES_SEARCHED,
     SEARCH_TYPE,
-    SearchAnswer,
-    SearchRequest,
     SkillMatch,
+    SkillSearchAnswer,
+    SkillSearchRequest,
+    ToolSearchAnswer,
+    ToolSearchRequest,
+)
+from toolscript.tools.schemas.search_aliases import (
+    SearchRequest,
+    SearchResponse,
     SkillsFound,
-    ToolMatch,
+    ToolFound,
     ToolsFound,
 )
 
@@ -46,10 +51,6 @@ Text = Annotated[
     Query(description="What the tool should do, in plain words.", json_schema_extra=dict[str, Any](QUERY_TEXT)),
 ]
 SearchTypeInQuery = Annotated[SearchType | None, Query(description=SEARCH_TYPE)]
-NamespacesInQuery = Annotated[
-    list[Annotated[str, Query(pattern=NAME_PATTERN)]],
-    Query(default_factory=list, max_length=MAX_NAMESPACES, description=NAMESPACES_SEARCHED),
-]
 
 
 class SearchesCatalog(Protocol):
@@ -74,39 +75,68 @@ class SearchService:
 
 def tool_search_routes(service: SearchService, checked: type[APIRoute]) -> APIRouter:
     """`checked` routes authenticate and rate-limit."""
-    router = api_router(SEARCH_PATH, route_class=checked)
-    _search(router, service)
-    _skill_stage(router, service)
-    _item_stage(router, service)
+    router = api_router(API_PREFIX, route_class=checked)
+    _resources(router, service)
+    _search_alias(router, service)
+    _skill_alias(router, service)
+    _tool_alias(router, service)
     return router
 
 
-def _search(router: APIRouter, service: SearchService) -> None:
+def _resources(router: APIRouter, service: SearchService) -> None:
     @router.post(
-        "",
+        "/tools/search",
         tags=["tools"],
-        response_model=SearchAnswer,
+        response_model=ToolSearchAnswer,
         responses=ANSWERS,
         summary="Search tools, routed by skills",
     )
-    async def search_tools(request: Request, body: SearchRequest, seen: Seen) -> Response:
+    async def search_tools(request: Request, body: ToolSearchRequest, seen: Seen) -> Response:
         """Finds the tools for a request in plain words, with skills first, and says whether any of them fits."""
         query_id = new_query_id(request)
         answer = await service.search(body.as_query(service.default, seen), query_id)
-        return _json(SearchAnswer.of(answer, query_id), answer.degraded)
+        return _json(ToolSearchAnswer.of(answer, query_id), answer.degraded)
+
+    @router.post(
+        "/skills/search",
+        tags=["skills"],
+        response_model=SkillSearchAnswer,
+        responses=ANSWERS,
+        summary="Search skills: the first stage of a tool search alone",
+    )
+    async def search_skills(request: Request, body: SkillSearchRequest, seen: Seen) -> Response:
+        """Finds the skills for a request. A tool search does this first; alone it shows where it would look."""
+        query_id = new_query_id(request)
+        answer = await service.catalog.skills(body.as_query(service.default, seen))
+        return _json(SkillSearchAnswer.of(answer, query_id), answer.degraded)
 
 
-def _skill_stage(router: APIRouter, service: SearchService) -> None:
+def _search_alias(router: APIRouter, service: SearchService) -> None:
+    @router.post(
+        "/search",
+        tags=["tools"],
+        response_model=SearchResponse,
+        responses=ANSWERS,
+        summary="Search tools (alias)",
+        deprecated=True,
+    )
+    async def search_catalog_alias(request: SearchRequest, seen: Seen) -> Response:
+        """Alias of `POST /api/v1/tools/search` with its own field names."""
+        answer = await service.search(request.as_query(service.default, seen))
+        return _json(SearchResponse.of(answer), answer.degraded)
+
+
+def _skill_alias(router: APIRouter, service: SearchService) -> None:
     @router.get(
-        "/skills",
+        "/search/skills",
         tags=["skills"],
         response_model=list[SkillMatch],
         responses=ANSWERS,
-        summary="Search skills: the first stage of a search alone",
+        summary="Search skills: at most `limit`, by vector first (alias)",
+        deprecated=True,
     )
-    async def search_skills(
+    async def search_catalog_skills_alias(
         seen: Seen,
-        namespaces: NamespacesInQuery,
         query: Text,
         limit: Annotated[int, Query(ge=1, le=MAX_SKILLS, description="Maximum number of skills.")] = 5,
         threshold: Annotated[
@@ -114,27 +144,24 @@ def _skill_stage(router: APIRouter, service: SearchService) -> None:
         ] = USUAL.skill,
         search_type: SearchTypeInQuery = None,
     ) -> Response:
-        """Finds the skills for a request, those matched by vector first: where a search would look."""
-        search_type, searched = (
-            resolve_search_type(search_type, service.default),
-            searched_namespaces(seen, namespaces),
-        )
-        answer = await service.catalog.skills(SkillQuery(query, limit, threshold, search_type, searched))
-        return _json(SkillsFound.of(answer), answer.degraded)
+        """Alias of `POST /api/v1/skills/search` with its own field names: the answer is a bare list."""
+        search_type = resolve_search_type(search_type, service.default)
+        namespaces = searched_namespaces(seen)
+        answer = await service.catalog.skills(SkillQuery(query, limit, threshold, search_type, namespaces))
+        return _json(SkillsFound.of(answer.skills), answer.degraded)
 
 
-def _item_stage(router: APIRouter, service: SearchService) -> None:
+def _tool_alias(router: APIRouter, service: SearchService) -> None:
     @router.get(
-        "/tools",
+        "/search/tools",
         tags=["tools"],
-        response_model=list[ToolMatch],
+        response_model=list[ToolFound],
         responses=ANSWERS,
-        summary="Search all items, or those of named skills: the second stage of a search alone",
+        summary="Search all items, or those of named skills (alias)",
+        deprecated=True,
     )
-    async def search_items(
-        request: Request,
+    async def search_catalog_tools_alias(
         seen: Seen,
-        namespaces: NamespacesInQuery,
         query: Text,
         skill_ids: Annotated[str, Query(description="Only items of any of these skills, comma-separated.")] = "",
         item_type: Annotated[ItemKind | None, Query(description="Only items of this kind.")] = None,
@@ -142,7 +169,8 @@ def _item_stage(router: APIRouter, service: SearchService) -> None:
         threshold: Annotated[float, Query(ge=0, le=1, description="Minimum similarity.")] = USUAL.tool,
         search_type: SearchTypeInQuery = None,
     ) -> Response:
-        """Finds items without routing, and without their schemas."""
+        """Alias of `POST /api/v1/tools/search` with its own field names: the answer is a bare list."""
+        skills = tuple(skill.strip() for skill in skill_ids.split(",") if skill.strip())
         tool_query = ToolQuery(
             query,
             item_type,
@@ -151,10 +179,10 @@ def _item_stage(router: APIRouter, service: SearchService) -> None:
             resolve_search_type(search_type, service.default),
             Strategy.DIRECT,
             include_schemas=False,
-            skill_ids=tuple(skill.strip() for skill in skill_ids.split(",") if skill.strip()),
-            namespaces=searched_namespaces(seen, namespaces),
+            skill_ids=skills,
+            namespaces=searched_namespaces(seen),
         )
-        answer = await service.search(tool_query, new_query_id(request))
+        answer = await service.search(tool_query)
         return _json(ToolsFound.of(answer), answer.degraded)
 
 

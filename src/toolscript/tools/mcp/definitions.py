@@ -13,7 +13,7 @@ from toolscript.core.namespaces import MAX_NAMESPACES
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.web.fields import list_of_model, output_schema, subset
 from toolscript.tools.model.query import MAX_SERVERS, MAX_SKILLS, USUAL
-from toolscript.tools.schemas.search import EnrichedTool, SearchMetadata, SearchStep
+from toolscript.tools.schemas.search import ToolMatch, ToolSearchMetadata, ToolSearchStep
 from toolscript.tools.schemas.skills import SkillShown
 
 SEARCH_TOOLS = "search_tools"
@@ -31,29 +31,29 @@ _ID: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 _NAMED: dict[str, Any] = {"id": (int, ...), "tool": (str, ...)}
 ToolSummary = subset(
     "ToolSummary",
-    EnrichedTool,
-    ("namespace", "type", "description", "score", "confidence", "skill_ids"),
+    ToolMatch,
+    ("namespace", "kind", "description", "score", "confidence", "skill_ids"),
     optional=("input_schema",),
     **_NAMED,
 )
 StepSummary = subset(
     "StepSummary",
-    SearchStep,
+    ToolSearchStep,
     ("query", "good_match"),
-    ids=(list[int], Field(description="The tools for the step, best first; `tools` has them.")),
+    ids=(list[int], Field(description="The tools for the step, best first; `results` has them.")),
 )
 SearchSummary = subset(
     "SearchSummary",
-    SearchMetadata,
+    ToolSearchMetadata,
     ("good_match", "unmatched_words", "hint", "degraded"),
-    tools=list_of_model(ToolSummary),
+    results=list_of_model(ToolSummary),
     near_misses=list_of_model(ToolSummary),
     steps=list_of_model(StepSummary),
 )
 DescribedTool = subset(
     "DescribedTool",
-    EnrichedTool,
-    ("namespace", "type", "server", "name", "description", "skill_ids"),
+    ToolMatch,
+    ("namespace", "kind", "server", "name", "description", "skill_ids"),
     optional=("input_schema", "output_schema", "annotations"),
     **_NAMED,
 )
@@ -83,14 +83,14 @@ _SEARCH: JsonObject = {
         {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY, "description": "The task."},
             "limit": whole_number(1, MAX_RESULTS, DEFAULT_LIMIT),
-            "tool_threshold": {
+            "threshold": {
                 "type": "number",
                 "minimum": 0,
                 "maximum": 1,
                 "default": USUAL.tool,
                 "description": "Minimum similarity of a result.",
             },
-            "item_type": {"type": "string", "enum": [*ItemKind], "description": "Only of this kind."},
+            "kind": {"type": "string", "enum": [*ItemKind], "description": "Only of this kind."},
             "skill_ids": {
                 **list_of(STRING),
                 "maxItems": MAX_SKILLS,

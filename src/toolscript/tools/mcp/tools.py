@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.items import MAX_ID, ItemKind, JsonObject, StoredItem, tool_id
 from toolscript.core.mcp.answers import MAX_WORDS, compact_json, failed_with, one_line, result
-from toolscript.core.mcp.arguments import one_of, require_known, share, text, text_or_texts, whole, wrong
+from toolscript.core.mcp.arguments import one_of, renamed, require_known, share, text, text_or_texts, whole, wrong
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, searched_namespaces, valid_namespace
@@ -29,7 +29,7 @@ from toolscript.tools.mcp.definitions import (
 from toolscript.tools.model.answer import OTHER_WORDS, ToolAnswer, ToolHit, ToolStep
 from toolscript.tools.model.query import USUAL, ToolQuery
 from toolscript.tools.ports import ListsSkills, ReadsItems, RecordSearch, SearchesTools
-from toolscript.tools.schemas.search import EnrichedTool
+from toolscript.tools.schemas.search import ToolMatch
 from toolscript.tools.schemas.skills import SkillShown
 
 
@@ -39,7 +39,7 @@ def search_result(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
     misses = [_hit(hit, with_schemas) for hit in answer.near_misses]
     data = {
         "good_match": answer.good_match,
-        "tools": hits,
+        "results": hits,
         "near_misses": misses,
         "steps": [_step(step) for step in answer.steps],
         "unmatched_words": list(answer.unmatched),
@@ -100,7 +100,7 @@ def _verdict(answer: ToolAnswer) -> list[str]:
 
 
 def _hit(hit: ToolHit, with_schema: bool) -> dict[str, object]:
-    entry = EnrichedTool.of(hit).model_dump(mode="json", include=set(ToolSummary.model_fields))
+    entry = ToolMatch.of(hit).model_dump(mode="json", include=set(ToolSummary.model_fields))
     if not with_schema or entry["input_schema"] is None:
         del entry["input_schema"]
     return {
@@ -140,7 +140,7 @@ def _described(stored: StoredItem) -> dict[str, object]:
         "id": stored.id,
         "tool": tool_id(item.server, item.name) if item.server else item.name,
         "namespace": stored.namespace,
-        "type": str(item.kind),
+        "kind": str(item.kind),
         "server": item.server,
         "name": item.name,
         "description": item.description,
@@ -186,9 +186,9 @@ def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = Search
         return describe_result(items, [id_ for id_ in ids if id_ not in by_id])
 
     async def skills(identity: Identity, arguments: JsonObject) -> CallResult:
-        require_known(LIST_SKILLS, arguments, ("limit", "cursor"))
+        require_known(LIST_SKILLS, arguments, ("limit", "cursor"), also=("after",))
         limit = whole(arguments, "limit", DEFAULT_SKILLS, 1, MAX_SKILLS_LISTED)
-        after = decode_cursor(text(arguments, "cursor", ""), "")
+        after = text(arguments, "after", "") or decode_cursor(text(arguments, "cursor", ""), "")
         page = await catalog.skills.within(identity.namespaces).page(after, limit + 1, active_only=True)
         return skills_result(page[:limit], page[limit - 1].skill.id if len(page) > limit else None)
 
@@ -196,15 +196,16 @@ def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = Search
     return [ServiceTool(DEFINITIONS[name], Scope.TOOLS_READ, call) for name, call in calls.items()]
 
 
-def _query(data: JsonObject, search_type: SearchType, seen: frozenset[str]) -> ToolQuery:
-    known = ("query", "limit", "tool_threshold", "item_type", "skill_ids", "servers", "namespaces", "detail")
+def _query(arguments: JsonObject, search_type: SearchType, seen: frozenset[str]) -> ToolQuery:
+    data = renamed(arguments, type="kind")
+    known = ("query", "limit", "threshold", "kind", "skill_ids", "servers", "namespaces", "detail")
     require_known(SEARCH_TOOLS, data, known)
     namespaces = [valid_namespace(name) for name in text_or_texts(data, "namespaces")]
     return ToolQuery(
         text(data, "query"),
-        ItemKind(one_of(data, "item_type", [*ItemKind])) if "item_type" in data else None,
+        ItemKind(one_of(data, "kind", [*ItemKind])) if "kind" in data else None,
         whole(data, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS),
-        share(data, "tool_threshold", USUAL.tool),
+        share(data, "threshold", USUAL.tool),
         search_type,
         include_schemas=one_of(data, "detail", ("compact", "schema")) == "schema",
         skill_ids=text_or_texts(data, "skill_ids"),

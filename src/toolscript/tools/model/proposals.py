@@ -36,12 +36,21 @@ class Observed:
 
 
 @dataclass(frozen=True)
+class NearExisting:
+    """`cosine` is that of the mean of a skill's items and the mean of the proposed members."""
+
+    skill_id: str
+    cosine: float
+
+
+@dataclass(frozen=True)
 class ProposalEvidence:
-    """The number of members, of all items, and the names of the most central members."""
+    """The number of members, of all items, the names of the most central members, and the nearest skills."""
 
     members: int
     catalog: int
     samples: tuple[str, ...] = ()
+    nearest: tuple[NearExisting, ...] = ()
     named_by: AssignedBy = AssignedBy.RULES
 
 

@@ -46,7 +46,7 @@ async def submit(conn: Connection, proposals: Sequence[Proposal], namespace: str
         if key in decided or not await _put(conn, proposal, namespace):
             continue
         added += key not in pending
-        changed += key in pending and pending[key][1] != json.loads(_json_of(proposal.change))
+        changed += key in pending and _read(pending[key][1]) != _stored(proposal.change)
     return Submitted(added, changed, len(gone))
 
 
@@ -75,6 +75,15 @@ async def _put(conn: Connection, proposal: Proposal, namespace: str) -> bool:
 
 def _json_of(change: ProposedChange) -> str:
     return json.dumps({"creates": [asdict(skill) for skill in change.creates], "evidence": change.evidence})
+
+
+def _stored(change: ProposedChange) -> ProposedChange:
+    """Return a change as it is after it was stored: JSON has no tuples."""
+    return _read(json.loads(_json_of(change)))
+
+
+def _read(data: object) -> ProposedChange:
+    return (change_of(data, is_moving=False) if isinstance(data, dict) else None) or ProposedChange()
 
 
 def change_of(data: Mapping[str, Any] | None, *, is_moving: bool) -> ProposedChange | None:

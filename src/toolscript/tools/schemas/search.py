@@ -1,11 +1,8 @@
-"""Requests and answers of tool and skill search, for HTTP, `--json` and, in part, MCP.
-
-The names are those of the source document; fields that it does not have stand after its own.
-"""
+"""Requests and answers of tool and skill search: one model each for HTTP and `--json`."""
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from toolscript.core.items import ItemKind
 from toolscript.core.namespaces import MAX_NAMESPACES, NAME_PATTERN, Namespaces, searched_namespaces
@@ -27,13 +24,16 @@ from toolscript.tools.model.query import (
     MAX_SERVERS,
     MAX_SKILLS,
     PRESETS,
+    USUAL,
     Preset,
+    SkillQuery,
     Strategy,
     ToolQuery,
 )
 from toolscript.tools.schemas.skills import SkillId
 
 Similarity = Annotated[float, Field(ge=0, le=1, strict=True)]
+SearchTypeUsed = Literal["semantic", "keyword", "hybrid", "none"]
 
 SEARCH_TYPE = (
     "`hybrid` combines dense and sparse (BM25) retrieval, `keyword` is sparse only; `semantic` is literal mode: "
@@ -56,24 +56,30 @@ Query = Annotated[
 ]
 
 
-NAMESPACES_SEARCHED = (
-    "Namespaces to search, each of them one that the token sees. Empty: all of these; for an administrator "
-    "`default`."
-)
 NamespacesSearched = Annotated[
     list[Annotated[str, Field(pattern=NAME_PATTERN)]],
-    Field(max_length=MAX_NAMESPACES, description=NAMESPACES_SEARCHED),
+    Field(
+        max_length=MAX_NAMESPACES,
+        description="Namespaces to search, each of them one that the token sees. Empty: all of these; for an "
+        "administrator `default`.",
+    ),
 ]
 
 
-class SearchRequest(BaseModel):
+class SearchOptions(BaseModel):
+    """The part of a tool search that the resource and its alias have in common."""
+
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"query": "schedule a meeting with Anna", "limit": 3}]}
     )
 
     query: Query
-    item_type: ItemKind | None = Field(None, description="Only items of this kind.")
     limit: Count = Field(5, ge=1, le=MAX_LIMIT, description="Maximum number of items.")
+    preset: Preset = Field(
+        Preset.BALANCED,
+        description="Sets both thresholds, of skill and tool: `precision` 0.7 and 0.6, `balanced` 0.4 and 0.3, "
+        "`recall` 0.2 and 0.1.",
+    )
     skill_limit: Count = Field(
         3,
         ge=1,
@@ -85,30 +91,13 @@ class SearchRequest(BaseModel):
         description="Minimum similarity of a skill matched by vector; the preset's if null. Where no skill has "
         "three quarters of it, all items are searched.",
     )
-    tool_threshold: Similarity | None = Field(
-        None, description="Minimum similarity of an item; the preset's if null."
-    )
     include_schemas: StrictBool = Field(True, description="Load the schemas of the items returned.")
     strategy: Strategy = Field(
         Strategy.HIERARCHICAL,
         description="`hierarchical` searches the items of the skills that match, `direct` all items, "
         "`hybrid` both ways at once.",
     )
-    preset: Preset = Field(
-        Preset.BALANCED,
-        description="Sets both thresholds, of skill and tool: `precision` 0.7 and 0.6, `balanced` 0.4 and 0.3, "
-        "`recall` 0.2 and 0.1.",
-    )
     search_type: SearchType | None = Field(None, description=SEARCH_TYPE)
-    skill_ids: list[SkillId] = Field(
-        [],
-        max_length=MAX_SKILLS,
-        description="Only items of any of these skills, whatever the strategy; empty: no such filter.",
-    )
-    servers: list[Annotated[str, Field(min_length=1, max_length=MAX_NAME)]] = Field(
-        [], max_length=MAX_SERVERS, description="Only items of any of these MCP servers; empty: of all."
-    )
-    namespaces: NamespacesSearched = []
     explain: StrictBool = Field(False, description="Add an explanation of its place to every item.")
     why_not: str = Field(
         "",
@@ -116,25 +105,70 @@ class SearchRequest(BaseModel):
         description="An item, by id or as `server__name`; the answer explains why it was not returned.",
     )
 
-    def as_query(self, default: SearchType, seen: Namespaces) -> ToolQuery:
+    def query_of(
+        self,
+        default: SearchType,
+        kind: ItemKind | None,
+        threshold: float | None,
+        namespaces: tuple[str, ...],
+        skill_ids: tuple[str, ...] = (),
+        servers: tuple[str, ...] = (),
+    ) -> ToolQuery:
         """Return the query; `default` is the search type if the request has none."""
-        usual = PRESETS[self.preset]
+        fallback = PRESETS[self.preset]
         return ToolQuery(
             text=self.query,
-            kind=self.item_type,
+            kind=kind,
             limit=self.limit,
-            threshold=usual.tool if self.tool_threshold is None else self.tool_threshold,
+            threshold=fallback.tool if threshold is None else threshold,
             search_type=resolve_search_type(self.search_type, default),
             strategy=self.strategy,
             include_schemas=self.include_schemas,
-            skill_ids=tuple(self.skill_ids),
+            skill_ids=skill_ids,
             skill_limit=self.skill_limit,
-            skill_threshold=usual.skill if self.skill_threshold is None else self.skill_threshold,
+            skill_threshold=fallback.skill if self.skill_threshold is None else self.skill_threshold,
             explain=self.explain,
             about=self.why_not,
-            namespaces=searched_namespaces(seen, self.namespaces),
-            servers=tuple(self.servers),
+            namespaces=namespaces,
+            servers=servers,
         )
+
+
+class ToolSearchRequest(SearchOptions):
+    kind: ItemKind | None = Field(None, description="Only items of this kind.")
+    threshold: Similarity | None = Field(None, description="Minimum similarity of an item; the preset's if null.")
+    skill_ids: list[SkillId] = Field(
+        [],
+        max_length=MAX_SKILLS,
+        description="Only items of any of these skills, whatever the strategy; empty: no such filter.",
+    )
+
+    servers: list[Annotated[str, Field(min_length=1, max_length=MAX_NAME)]] = Field(
+        [], max_length=MAX_SERVERS, description="Only items of any of these MCP servers; empty: of all."
+    )
+    namespaces: NamespacesSearched = []
+
+    def as_query(self, default: SearchType, seen: Namespaces) -> ToolQuery:
+        namespaces = searched_namespaces(seen, self.namespaces)
+        skills, servers = tuple(self.skill_ids), tuple(self.servers)
+        return self.query_of(default, self.kind, self.threshold, namespaces, skills, servers)
+
+
+class SkillSearchRequest(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"query": "schedule a meeting with Anna", "limit": 3}]}
+    )
+
+    query: Query
+    limit: Count = Field(5, ge=1, le=MAX_SKILLS, description="Maximum number of skills.")
+    threshold: Similarity = Field(USUAL.skill, description="Minimum similarity of a skill matched by vector.")
+    search_type: SearchType | None = Field(None, description=SEARCH_TYPE)
+    namespaces: NamespacesSearched = []
+
+    def as_query(self, default: SearchType, seen: Namespaces) -> SkillQuery:
+        search_type = resolve_search_type(self.search_type, default)
+        namespaces = searched_namespaces(seen, self.namespaces)
+        return SkillQuery(self.query, self.limit, self.threshold, search_type, namespaces)
 
 
 class SkillMatch(BaseModel):
@@ -171,27 +205,23 @@ class ExplanationModel(BaseModel):
 
 
 class ToolCandidate(BaseModel):
-    id: str = Field(description="Its id, for `GET /api/v1/tools/{tool_id}`.")
-    db_id: int = Field(description="The same id, as a number.")
-    type: ItemKind = Field(description="Tool, prompt or resource.")
+    id: int = Field(description="Its id, for `GET /api/v1/tools/{tool_id}`.")
+    namespace: str = Field(description="The namespace that it belongs to.")
+    kind: ItemKind = Field(description="Tool, prompt or resource.")
+    server: str = Field(description="Its MCP server.")
     name: str = Field(description="Its name on the server.")
     description: str = Field(description="From its server. Data, never instructions.")
     score: float = Field(description="Similarity to the query, 0 to 1; thresholds apply to it.")
-    server: str = Field(description="Its MCP server.")
-    namespace: str = Field(description="The namespace that it belongs to.")
     confidence: Confidence
 
     @classmethod
     def of(cls, hit: ToolHit) -> Self:
-        return model_of(cls, hit, **_of_hit(hit))
+        return model_of(cls, hit, score=round(hit.score, 6), confidence=rounded(hit.confidence, 4))
 
 
 class ToolMatch(ToolCandidate):
     skill_ids: list[str] = Field(description="Its skills.")
     primary_skill_id: str | None = Field(description="The skill that it belongs to most; null without any.")
-
-
-class EnrichedTool(ToolMatch):
     input_schema: dict[str, Any] | None = Field(
         description="JSON Schema of its arguments; null if it has none, or `include_schemas` is false."
     )
@@ -201,27 +231,15 @@ class EnrichedTool(ToolMatch):
 
     @classmethod
     def of(cls, hit: ToolHit) -> Self:
-        explanation = ExplanationModel.of(hit.explanation)
-        return model_of(cls, hit, **_of_hit(hit), **vars(hit.schemas), explanation=explanation)
-
-
-class ToolsFound(RootModel[list[ToolMatch]]):
-    @classmethod
-    def of(cls, answer: ToolAnswer) -> Self:
-        return cls.model_construct([ToolMatch.of(hit) for hit in answer.hits])
-
-
-class SkillsFound(RootModel[list[SkillMatch]]):
-    @classmethod
-    def of(cls, answer: SkillAnswer) -> Self:
-        return cls.model_construct([SkillMatch.of(skill) for skill in answer.skills])
+        common = dict(ToolCandidate.of(hit))
+        return model_of(cls, hit, **common, **vars(hit.schemas), explanation=ExplanationModel.of(hit.explanation))
 
 
 class WhyNot(BaseModel):
     about: str = Field(description="`why_not` of the request.")
     reason: AbsenceReason = Field(description="Why the item is not among the results.")
     message: str = Field(description="The reason, and how to get the item returned.")
-    id: str | None = Field(description="Id of the matching item; null when there is none.")
+    id: int | None = Field(description="Id of the matching item; null when there is none.")
     name: str = Field(description="The matching item, as `server__name`; empty when there is none.")
     others: list[str] = Field(description="Other items that may match.")
     score: float | None = Field(description="Its score, if it is a candidate.")
@@ -233,39 +251,49 @@ class WhyNot(BaseModel):
         return model_of(
             cls,
             absence,
-            id=None if absence.id is None else str(absence.id),
+            # The alias has another name for this field.
+            message=absence.message.replace("`tool_threshold`", "`threshold`"),
             score=rounded(absence.score),
             explanation=ExplanationModel.of(absence.explanation),
         )
 
 
 class SearchMetadata(BaseModel):
-    """How a tool search was answered."""
+    """How a search was answered."""
 
-    strategy_used: Strategy = Field(
-        description="The strategy that actually ran: without a matching skill a search is direct."
-    )
-    skill_ids_used: list[str] | None = Field(description="The skills whose items were searched; null: all items.")
-    stage1_skill_count: int = Field(description="Skills that match the query.")
-    stage2_candidate_count: int = Field(description="Items that reach the threshold, before the limit.")
-    final_count: int = Field(description="Items returned.")
-    query_embedding_time_ms: float = Field(description="Time to embed the query.")
-    skill_search_time_ms: float = Field(description="Time to match skills.")
-    tool_search_time_ms: float = Field(description="Time to retrieve and rank items.")
-    ranking_time_ms: float = Field(description="The part of `tool_search_time_ms` spent on ranking.")
-    schema_load_time_ms: float = Field(description="Time to read the items and their schemas.")
-    total_time_ms: float = Field(description="Time of the whole search.")
-    search_type_used: Literal["semantic", "keyword", "hybrid", "none"] = Field(
+    search_type: SearchTypeUsed = Field(
         description="The retrievers that answered; they differ from the requested ones when one failed."
     )
+    took_ms: float = Field(description="Time of the whole search.")
     degraded: list[str] = Field(description="The parts that failed; empty when none did.")
     index_version: str = Field(
         description="Fingerprint of the index version, and so of the model, behind this answer."
     )
     weights_version: str | None = Field(
-        description="Short hash of the ranking weights; null where none apply: if `search_type` is `semantic` or "
-        "`keyword`."
+        description="Short hash of the ranking weights; null where none apply: for skills, and if `search_type` "
+        "is `semantic` or `keyword`."
     )
+
+
+class StageTimes(BaseModel):
+    """Milliseconds; a stage that did not run took 0."""
+
+    embedding: float = Field(description="To embed the query.")
+    skills: float = Field(description="To match skills.")
+    tools: float = Field(description="To retrieve and rank items.")
+    ranking: float = Field(description="The part of `tools` spent on ranking.")
+    schemas: float = Field(description="To read the items and their schemas.")
+
+
+class ToolSearchMetadata(SearchMetadata):
+    """How a tool search was answered."""
+
+    strategy: Strategy = Field(
+        description="The strategy that actually ran: without a matching skill a search is direct."
+    )
+    skill_ids: list[str] | None = Field(description="The skills whose items were searched; null: all items.")
+    matched_skills: list[SkillMatch] = Field(description="The skills that match the query, by vector first.")
+    candidate_count: int = Field(description="Items that reach the threshold, before the limit.")
     unskilled_count: int | None = Field(
         description="Approximate number of items in no skill: only `direct` and `hybrid` find them. "
         "Null if the index did not answer."
@@ -289,74 +317,92 @@ class SearchMetadata(BaseModel):
         description="What to try where nothing fits, nothing reaches the threshold or the model does not know the "
         "language; null where all is well."
     )
+    why_not: WhyNot | None = Field(description="The answer to `why_not`; null without it.")
     rules: list[str] | None = Field(
         description="What the rules of the curation did to the results; null unless `explain` is true."
     )
+    stages_ms: StageTimes = Field(description="Time of each stage.")
 
     @classmethod
     def of(cls, answer: ToolAnswer) -> Self:
-        timings = answer.timings
         return model_of(
             cls,
             answer,
-            stage1_skill_count=len(answer.skills),
-            stage2_candidate_count=answer.candidate_count,
-            final_count=len(answer.hits),
-            query_embedding_time_ms=round(timings.query_embedding, 3),
-            skill_search_time_ms=round(timings.skill_search, 3),
-            tool_search_time_ms=round(timings.tool_search, 3),
-            ranking_time_ms=round(timings.ranking, 3),
-            schema_load_time_ms=round(timings.schema_load, 3),
-            total_time_ms=round(timings.total, 3),
+            search_type=answer.search_type_used,
+            took_ms=round(answer.timings.total, 3),
             index_version=answer.index,
+            strategy=answer.strategy_used,
+            skill_ids=None if answer.skill_ids_used is None else list(answer.skill_ids_used),
+            matched_skills=[SkillMatch.of(skill) for skill in answer.skills],
             unmatched_words=list(answer.unmatched),
+            read_as=answer.read_as,
             corrected_words=dict(answer.corrected),
             near_misses=[ToolCandidate.of(hit) for hit in answer.near_misses],
+            why_not=None if answer.absence is None else WhyNot.of(answer.absence),
+            rules=None if answer.rules is None else list(answer.rules),
+            stages_ms=_stage_times(answer),
         )
 
 
-class SearchStep(BaseModel):
+class ToolSearchStep(BaseModel):
     """One step of a request for several things."""
 
     query: str = Field(description="The part of the query that is the step.")
     good_match: bool = Field(description="Whether something fits the step; never true without results.")
-    tools: list[EnrichedTool] = Field(description="The items for the step, best first, at most three.")
-    near_misses: list[EnrichedTool] = Field(description="The nearest items where the step has no tools: guesses.")
+    results: list[ToolMatch] = Field(description="The items for the step, best first, at most three.")
+    near_misses: list[ToolMatch] = Field(description="The nearest items where the step has no results: guesses.")
 
     @classmethod
     def of(cls, step: ToolStep) -> Self:
-        tools, misses = ([EnrichedTool.of(hit) for hit in hits] for hits in (step.hits, step.near_misses))
-        return model_of(cls, step, tools=tools, near_misses=misses)
+        hits, misses = ([ToolMatch.of(hit) for hit in hits] for hits in (step.hits, step.near_misses))
+        return model_of(cls, step, results=hits, near_misses=misses)
 
 
-class SearchAnswer(BaseModel):
-    query: str = Field(description="The query of the request.")
-    tools: list[EnrichedTool] = Field(description="The items, best first.")
-    matched_skills: list[SkillMatch] = Field(description="The skills that match the query, by vector first.")
-    metadata: SearchMetadata = Field(description="How the search was done.")
+class ToolSearchAnswer(BaseModel):
     query_id: str = Field(description="Id of this search, also in the log.", json_schema_extra={"format": "uuid"})
-    steps: list[SearchStep] = Field(
+    results: list[ToolMatch] = Field(description="The items, best first.")
+    steps: list[ToolSearchStep] = Field(
         description="The items for each step of a request for several things; empty for a single one."
     )
-    why_not: WhyNot | None = Field(description="The answer to `why_not`; null without it.")
+    metadata: ToolSearchMetadata = Field(description="How the search was done.")
 
     @classmethod
     def of(cls, answer: ToolAnswer, query_id: str) -> Self:
         return cls.model_construct(
-            query=answer.query,
-            tools=[EnrichedTool.of(hit) for hit in answer.hits],
-            matched_skills=[SkillMatch.of(skill) for skill in answer.skills],
-            metadata=SearchMetadata.of(answer),
             query_id=query_id,
-            steps=[SearchStep.of(step) for step in answer.steps],
-            why_not=None if answer.absence is None else WhyNot.of(answer.absence),
+            results=[ToolMatch.of(hit) for hit in answer.hits],
+            steps=[ToolSearchStep.of(step) for step in answer.steps],
+            metadata=ToolSearchMetadata.of(answer),
         )
 
 
-def _of_hit(hit: ToolHit) -> dict[str, Any]:
-    """Return the fields whose names or values differ from those of the hit."""
-    named = {"id": str(hit.id), "db_id": hit.id, "type": hit.kind}
-    return {**named, "score": round(hit.score, 6), "confidence": rounded(hit.confidence, 4)}
+class SkillSearchAnswer(BaseModel):
+    query_id: str = Field(description="Id of this search, also in the log.", json_schema_extra={"format": "uuid"})
+    results: list[SkillMatch] = Field(description="The skills: those matched by vector first, best first.")
+    metadata: SearchMetadata = Field(description="How the search was done.")
+
+    @classmethod
+    def of(cls, answer: SkillAnswer, query_id: str) -> Self:
+        metadata = SearchMetadata.model_construct(
+            search_type=answer.search_type_used,
+            took_ms=round(answer.took_ms, 3),
+            degraded=list(answer.degraded),
+            index_version=answer.index,
+            weights_version=None,
+        )
+        results = [SkillMatch.of(skill) for skill in answer.skills]
+        return cls.model_construct(query_id=query_id, results=results, metadata=metadata)
+
+
+def _stage_times(answer: ToolAnswer) -> StageTimes:
+    timings = answer.timings
+    return StageTimes.model_construct(
+        embedding=round(timings.query_embedding, 3),
+        skills=round(timings.skill_search, 3),
+        tools=round(timings.tool_search, 3),
+        ranking=round(timings.ranking, 3),
+        schemas=round(timings.schema_load, 3),
+    )
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:

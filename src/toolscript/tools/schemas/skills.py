@@ -267,7 +267,9 @@ class ProposedSkill(BaseModel):
 
 class ProposedChangeShown(BaseModel):
     creates: list[ProposedSkill] = Field(description="Skills that approving adds.")
-    evidence: dict[str, object] = Field(description="Number of members and of all items, and central members.")
+    evidence: dict[str, object] = Field(
+        description="Number of members and of all items, central members, and nearest skills."
+    )
     is_moving: bool = Field(description="Whether items have yet to be classified again.")
 
     @classmethod

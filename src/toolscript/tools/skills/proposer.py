@@ -28,7 +28,7 @@ from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_
 from toolscript.core.taxonomy import Skill, skill_id_of
 from toolscript.core.text import has_invisible, readable, visible
 from toolscript.core.values import OnProgress, Progress, silent
-from toolscript.tools.model.proposals import Observed, Proposal, ProposalEvidence, ProposalLimits
+from toolscript.tools.model.proposals import NearExisting, Observed, Proposal, ProposalEvidence, ProposalLimits
 from toolscript.tools.ports import SkillVectors, Suggestions, Taxonomy
 from toolscript.tools.skills.management import all_skills
 
@@ -42,7 +42,7 @@ CHUNK = 16_384
 HEADROOM = 0.85
 # A row of a small cluster that is dissolved joins no centroid with a smaller cosine.
 FAR = 0.35
-CENTRAL_SHOWN = 8
+NEAREST_SHOWN, CENTRAL_SHOWN = 3, 8
 
 # Verbs say what a tool does, and a skill is a subject: their directions are taken out of the vectors.
 MAX_VERBS, MIN_ITEMS_OF_VERB = 12, 5
@@ -134,36 +134,45 @@ async def propose(
     space = SubjectSpace.of(items, vectors, survey.mean)
     subjects = space.vectors_of(items, vectors)
     largest = max(limits.min_members, int(HEADROOM * limits.max_share * survey.catalog))
-    count = max(1, min(len(items) // 6, round(CLUSTERS_PER_ROOT * float(len(items)) ** 0.5)))
-    labels = cluster(subjects, count, limits.min_members, largest)
+    labels = cluster(subjects, _count(len(survey.sample)), limits.min_members, largest)
     shares = term_shares(list(map(terms_of, items)))
     clusters = _named_clusters(survey, subjects, labels, shares, skills, largest)
     members = await _members(pages, space, clusters, limits, on_progress)
     made = [
-        Proposal(cluster_.skill, of_cluster, ProposalEvidence(len(of_cluster), survey.catalog, cluster_.samples))
+        _proposal(cluster_, survey, of_cluster)
         for cluster_, of_cluster in zip(clusters, members, strict=True)
         if len(of_cluster) >= limits.min_members
     ]
     return sorted(made, key=lambda proposal: (-proposal.evidence.members, proposal.skill.id))
 
 
+def _count(items: int) -> int:
+    wanted: int = round(CLUSTERS_PER_ROOT * float(items) ** 0.5)
+    return max(1, min(items // 6, wanted))
+
+
 @dataclass(frozen=True)
 class _Survey:
-    """The first pass: a sample of what no skill fits, and the size and mean of the catalog."""
+    """The first pass: a sample of what no skill fits, the size and mean of the catalog, and each skill's mean."""
 
     sample: Sequence[Observed]
     catalog: int
     mean: Vector
+    skill_means: Mapping[str, Vector]
 
 
 async def _survey(pages: Pages, limits: ProposalLimits, on_progress: OnProgress) -> _Survey:
     """Sample the items with the smallest hashes, so that the sample does not depend on their order."""
     heap: list[tuple[int, int, Observed]] = []
+    sums: dict[str, NDArray[np.float64]] = {}
     whole: NDArray[np.float64] = np.zeros(1)
     seen = 0
     async for page in pages():
         for observed in page:
             whole = whole + observed.vector
+            for assignment in observed.assignments:
+                mean = sums.setdefault(assignment.skill_id, np.zeros(len(observed.vector)))
+                mean += assignment.confidence * observed.vector
             if is_open(observed, limits):
                 # A copy: a row of a page's matrix would keep all of it in memory.
                 entry = (-_hash(observed.item), observed.id, replace(observed, vector=observed.vector.copy()))
@@ -171,8 +180,9 @@ async def _survey(pages: Pages, limits: ProposalLimits, on_progress: OnProgress)
         seen += len(page)
         on_progress(Progress("read", seen))
     ordered = sorted(heap, key=lambda entry: (-entry[0], entry[2].item.key))
-    mean: Vector = np.asarray(whole / max(1, seen), dtype=np.float32)
-    return _Survey([observed for *_, observed in ordered], seen, mean)
+    means = {skill_id: unit_rows(total[None])[0] for skill_id, total in sums.items()}
+    of_all: Vector = np.asarray(whole / max(1, seen), dtype=np.float32)
+    return _Survey([observed for *_, observed in ordered], seen, of_all, means)
 
 
 def is_open(observed: Observed, limits: ProposalLimits) -> bool:
@@ -466,6 +476,7 @@ class _Cluster:
     skill: Skill
     centroid: Vector
     samples: tuple[str, ...]
+    nearest: tuple[NearExisting, ...]
 
 
 def _named_clusters(
@@ -490,19 +501,33 @@ def _named_clusters(
                 rows_by_id[skill_id] = together
                 names.setdefault(skill_id, (name, named))
                 break
-    return [_cluster_of(*names[id_], rows, survey, subjects) for id_, rows in rows_by_id.items()]
+    means = {skill.id: survey.skill_means[skill.id] for skill in skills if skill.id in survey.skill_means}
+    return [_cluster_of(*names[id_], rows, survey, subjects, means) for id_, rows in rows_by_id.items()]
 
 
 def _cluster_of(
-    name: str, named: GroupName, rows: NDArray[np.intp], survey: _Survey, subjects: Matrix
+    name: str,
+    named: GroupName,
+    rows: NDArray[np.intp],
+    survey: _Survey,
+    subjects: Matrix,
+    skill_means: Mapping[str, Vector],
 ) -> _Cluster:
     centroid = unit_rows(subjects[rows].sum(axis=0, keepdims=True))[0]
     central = rows[np.argsort(-np.round(subjects[rows] @ centroid, 4), kind="stable")][:CENTRAL_SHOWN]
     items = [survey.sample[row].item for row in central.tolist()]
     examples = tuple(dict.fromkeys(visible(item.name) for item in items))[:MAX_EXAMPLES]
     skill = Skill(skill_id_of(name), name, named.description, keywords=named.terms, examples=examples)
+    own = unit_rows(_stacked([survey.sample[row] for row in rows.tolist()]).sum(axis=0, keepdims=True))[0]
+    near = sorted(
+        (NearExisting(id_, round(float(mean @ own), 3)) for id_, mean in skill_means.items()), key=_by_cosine
+    )
     samples = tuple(visible(f"{item.server}: {item.name}" if item.server else item.name) for item in items)
-    return _Cluster(skill, centroid, samples)
+    return _Cluster(skill, centroid, samples, tuple(near[:NEAREST_SHOWN]))
+
+
+def _by_cosine(near: NearExisting) -> tuple[float, str]:
+    return -near.cosine, near.skill_id
 
 
 async def _members(
@@ -537,6 +562,11 @@ def confidence_of(cosine: float) -> float:
     return round(min(MAX_CONFIDENCE, max(LEAST_CONFIDENCE, CONFIDENCE_AT_NO_COSINE + PER_COSINE * cosine)), 4)
 
 
+def _proposal(cluster_: _Cluster, survey: _Survey, members: Mapping[int, float]) -> Proposal:
+    evidence = ProposalEvidence(len(members), survey.catalog, cluster_.samples, cluster_.nearest)
+    return Proposal(cluster_.skill, members, evidence)
+
+
 class SkillNamer:
     """Names skills by a language model. A name that has nothing to do with the tools is not taken."""
 
@@ -546,12 +576,16 @@ class SkillNamer:
     async def named(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         """Return the proposals with better names; ids stay."""
         better = await self.better([(proposal.skill, proposal.evidence.samples) for proposal in proposals])
-        named = list(proposals)
-        for place, proposal in enumerate(named):
-            if skill := better.get(proposal.skill.id):
-                evidence = replace(proposal.evidence, named_by=AssignedBy.LLM)
-                named[place] = replace(proposal, skill=skill, evidence=evidence)
-        return named
+        return [
+            replace(
+                proposal,
+                skill=better[proposal.skill.id],
+                evidence=replace(proposal.evidence, named_by=AssignedBy.LLM),
+            )
+            if proposal.skill.id in better
+            else proposal
+            for proposal in proposals
+        ]
 
     async def better(self, pairs: Sequence[tuple[Skill, tuple[str, ...]]]) -> Mapping[str, Skill]:
         """Return the skills that got another name and description, from skills and the names of their tools."""

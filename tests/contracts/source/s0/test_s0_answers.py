@@ -137,10 +137,10 @@ async def test_without_include_schemas_no_item_has_one(searching: Searching, sea
 @pytest.mark.states("S0-110", "S0-111", "S0-112", "S0-113")
 async def test_the_parts_of_an_answer_have_names_in_the_api(searching: Searching) -> None:
     schemas = (await searching.service.ask("GET", "/openapi.json"))["components"]["schemas"]
-    parts = schemas["SearchAnswer"]["properties"]
+    parts = schemas["SearchResponse"]["properties"]
     assert parts["tools"]["items"] == {"$ref": "#/components/schemas/EnrichedTool"}
     assert parts["matched_skills"]["items"] == {"$ref": "#/components/schemas/SkillMatch"}
-    assert parts["metadata"]["$ref"] == "#/components/schemas/SearchMetadata"
+    assert parts["metadata"]["$ref"] == "#/components/schemas/Metadata"
 
 
 @pytest.mark.states("S0-158")

@@ -122,10 +122,11 @@ class Traffic:
             self.seen.puts += 1
 
     async def _written_once(self, tenant: str, id_: str, text: str | None) -> bool:
-        put = ("PUT", "/api/v1/documents", {"documents": [{"id": id_, "text": text}]})
-        method, path, body = ("POST", "/api/v1/documents/delete", {"ids": [id_]}) if text is None else put
+        method, body = (
+            ("DELETE", {"ids": [id_]}) if text is None else ("PUT", {"documents": [{"id": id_, "text": text}]})
+        )
         try:
-            answer = await self._client.request(method, path, json=body, headers=self._headers[tenant])
+            answer = await self._client.request(method, "/documents", json=body, headers=self._headers[tenant])
         except httpx2.HTTPError as error:
             self.seen.failed_writes.append(f"{type(error).__name__} {error}"[:300])
             return False

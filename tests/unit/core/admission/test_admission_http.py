@@ -69,7 +69,9 @@ async def busy(wait: float = 0.0) -> AsyncIterator[tuple[Busy, httpx2.AsyncClien
     ("method", "path"),
     [
         SEARCH,
-        ("GET", "/api/v1/search/skills"),
+        ("POST", "/api/v1/tools/search"),
+        ("POST", "/api/v1/skills/search"),
+        ("POST", "/api/v1/documents/search"),
         ("GET", "/api/v1/search/tools"),
         ("POST", "/search"),
         ("POST", "/search_knowledge"),
@@ -163,10 +165,12 @@ async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
 GATES: list[tuple[str, str, Kind | None]] = [
     (*SEARCH, Kind.READ),
     (*WRITE, Kind.WRITE),
-    ("GET", "/api/v1/documents/a", Kind.READ),
-    ("POST", "/api/v1/documents/delete", Kind.WRITE),
+    ("GET", "/documents/a", Kind.READ),
+    ("DELETE", "/documents", Kind.WRITE),
+    ("PUT", "/documents", None),
     ("GET", "/livez", None),
-    ("POST", "/api/v1/search", Kind.READ),
+    ("POST", "/api/v1/documents/search", Kind.READ),
+    ("POST", "/api/v1/tools/search", Kind.READ),
     ("POST", "/api/v1/knowledge/search", Kind.READ),
     ("POST", "/search_knowledge", Kind.READ),
     ("POST", "/mcp", Kind.READ),
@@ -177,11 +181,11 @@ GATES: list[tuple[str, str, Kind | None]] = [
     ("POST", "/api/v1/skills", Kind.MANAGE),
     ("GET", "/api/v1/skills", Kind.READ),
     ("POST", "/api/v1/suggestions/7/approve", Kind.MANAGE),
-    ("GET", "/api/v1/search/skills", Kind.READ),
+    ("POST", "/api/v1/skills/search", Kind.READ),
     ("GET", "/api/v1/sourcesandmore", Kind.READ),
     # The id of a document may look like a search.
     ("DELETE", "/api/v1/documents/search", Kind.WRITE),
-    ("DELETE", "/api/v1/documents/a/search", Kind.WRITE),
+    ("DELETE", "/documents/a/search", Kind.WRITE),
 ]
 
 

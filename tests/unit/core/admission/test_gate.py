@@ -125,18 +125,6 @@ async def test_a_request_within_the_hard_limit_waits_no_longer_than_its_maximum(
     assert (gate.running, gate.waiting) == (MIN_CONCURRENT + 1, 0)
 
 
-async def test_a_loop_that_was_late_for_a_second_runs_few_at_once_from_then_on() -> None:
-    gate = Gate(Limits(MIN_CONCURRENT * 8))
-    tickets = taken(gate, MIN_CONCURRENT * 8)
-    for _ in range(10):
-        gate.adapt(PUNCTUAL)
-    assert gate.limit == MIN_CONCURRENT * 8
-    gate.adapt(1.0)
-    assert gate.limit == MIN_CONCURRENT
-    for ticket in tickets:
-        ticket.release()
-
-
 async def test_more_run_while_some_wait_and_the_event_loop_is_not_late() -> None:
     gate = Gate(Limits(MIN_CONCURRENT * 3))
     tickets = taken(gate, MIN_CONCURRENT * 3)

@@ -20,14 +20,12 @@ from tests.unit.core.mcp_client.builders import (
     state_of,
     stdio,
     text,
-    until,
     until_failed,
     until_ready,
     until_status,
 )
 from toolscript.core.errors import ServerUnavailable
-from toolscript.core.mcp_client import supervisor
-from toolscript.core.mcp_client.model import Offer, ServerSpec, ServerStatus, Transport
+from toolscript.core.mcp_client.model import Offer, ServerSpec, ServerStatus
 from toolscript.core.mcp_client.servers import McpServers, SharedServers
 from toolscript.core.mcp_client.turns import Turns
 
@@ -242,89 +240,3 @@ async def test_a_cancelled_wait_for_a_turn_takes_none() -> None:
     waiting[0].cancel()
     async with asyncio.timeout(5):
         await waiting[1]
-
-
-async def test_a_restarted_server_is_another_process_and_offers_what_it_has_now(tmp_path: Path) -> None:
-    servers = McpServers(QUICK)
-    try:
-        servers.use([with_pid(tmp_path)])
-        await until_ready(servers, "a")
-        before = await pid_of(servers)
-        (tmp_path / "a").write_text(json.dumps({"server": "a", "name": "rest"}))
-        servers.restart(["a"])
-        await until(servers, lambda: "rest" in names_of(servers, "a"))
-        assert await pid_of(servers) != before
-    finally:
-        await servers.close()
-
-
-async def test_a_sleeping_server_is_woken_and_listed_by_a_restart(tmp_path: Path, drowsy: McpServers) -> None:
-    drowsy.use([with_pid(tmp_path)])
-    await until_status(drowsy, "a", ServerStatus.ASLEEP)
-    (tmp_path / "a").write_text(json.dumps({"server": "a", "name": "rest"}))
-    drowsy.restart(["a"])
-    await until(drowsy, lambda: "rest" in names_of(drowsy, "a"))
-    await until_status(drowsy, "a", ServerStatus.ASLEEP)
-
-
-async def test_a_restart_lets_the_calls_of_others_end() -> None:
-    servers = McpServers(QUICK)
-    try:
-        servers.use([plain()])
-        await until_ready(servers, "plain")
-        calling = asyncio.create_task(servers.call("plain", "slow", {"seconds": 0.5}))
-        await asyncio.sleep(0.1)
-        servers.restart(["plain"])
-        assert servers.states()[0].status is ServerStatus.STARTING
-        assert not (await calling).is_error
-        await until_ready(servers, "plain")
-    finally:
-        await servers.close()
-
-
-async def test_a_restart_while_a_server_starts_is_no_failure(tmp_path: Path) -> None:
-    (npx := tmp_path / "npx").write_text("#!/bin/sh\nexec sleep 60\n")
-    npx.chmod(0o755)
-    servers = McpServers(QUICK)
-    seen: list[ServerStatus] = []
-    try:
-        servers.use([ServerSpec("a", Transport.STDIO, command=str(npx))])
-        for _ in range(10):
-            await asyncio.sleep(0.1)
-            servers.restart(["a"])
-            seen.append(servers.states()[0].status)
-        assert {*seen} == {ServerStatus.STARTING}
-    finally:
-        await servers.close()
-
-
-async def test_a_failed_server_is_tried_at_once_after_a_restart() -> None:
-    servers = McpServers(replace(QUICK, first_retry=600.0, max_retry=600.0))
-    try:
-        servers.use([stdio("a", "no_such_module")])
-        await until_failed(servers, "a")
-        servers.restart(["a"])
-        await until_status(servers, "a", ServerStatus.STARTING)
-        await until_failed(servers, "a")
-    finally:
-        await servers.close()
-
-
-async def test_a_server_that_must_be_downloaded_first_has_long_for_its_first_start_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "FIRST_START_SECONDS", 0.5)
-    (npx := tmp_path / "npx").write_text("#!/bin/sh\nexec sleep 60\n")
-    npx.chmod(0o755)
-    servers = McpServers(replace(QUICK, first_retry=600.0, max_retry=600.0))
-    try:
-        servers.use([ServerSpec("a", Transport.STDIO, command=str(npx))])
-        state = await until_failed(servers, "a")
-        assert (
-            "not ready within 0.5 seconds: npx may still be downloading it, and it is tried again" in state.error
-        )
-        own = ServerSpec("a", Transport.STDIO, command=str(npx), start_seconds=0.2)
-        servers.use([own])
-        await until_failed(servers, "a", "not ready within 0.2 seconds")
-    finally:
-        await servers.close()

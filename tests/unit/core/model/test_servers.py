@@ -7,7 +7,6 @@ from toolscript.core.mcp_client.model import (
     STDOUT_PREFIX,
     ServerSpec,
     Transport,
-    in_one_line,
     without_server_output,
 )
 
@@ -67,18 +66,3 @@ def test_fields_that_may_hold_a_secret_are_not_printed() -> None:
 )
 def test_the_output_of_a_server_can_be_removed_from_an_error(error: str) -> None:
     assert without_server_output(error) == "exit code 3"
-
-
-def test_of_what_a_server_said_the_last_line_is_shown() -> None:
-    traceback = "Traceback (most recent call last):\n  File x, line 3\nKeyError: 'TOKEN'\n"
-    assert in_one_line(f"exit code 1; stderr: {traceback}") == "exit code 1; stderr: KeyError: 'TOKEN'"
-    assert in_one_line("it was not\nready") == "it was not ready"
-    assert len(in_one_line("exit code 1; stderr: " + "x" * 5_000)) < 300
-
-
-@pytest.mark.parametrize(
-    ("command", "program"),
-    [("npx", "npx"), ("/usr/bin/uvx", "uvx"), ("npx.cmd", "npx"), ("python3", ""), ("", "")],
-)
-def test_a_program_that_downloads_servers_is_known(command: str, program: str) -> None:
-    assert ServerSpec("a", Transport.STDIO, command=command).downloads_by == program

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.unit.core.observability.queued_log_builders import SOON, BrokenSink, GatedSink, Losses, RecordingSink
-from toolscript.core.observability.queued_log import BATCH, TRIES, QueuedLog
+from toolscript.core.observability.queued_log import BATCH, QueuedLog
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
@@ -149,43 +149,3 @@ async def test_an_entry_after_closing_is_counted_as_lost() -> None:
     await log.aclose()
     log.record(0)
     assert (sink.taken, losses.by_reason) == ([], {"full": 1})
-
-
-async def test_waiting_ends_when_all_entries_so_far_are_written() -> None:
-    sink = GatedSink()
-    log = QueuedLog(sink, every_seconds=0.0)
-    await log.written(SOON)
-    log.record(0)
-    waiting = asyncio.create_task(log.written(SOON))
-    await asyncio.wait_for(sink.began.wait(), SOON)
-    log.record(1)
-    assert not waiting.done()
-    sink.open.set()
-    await waiting
-    assert sink.taken[0] == 0
-    await log.written(SOON)
-    assert sink.taken == [0, 1]
-    await log.aclose()
-
-
-async def test_waiting_is_bounded_and_ends_with_a_failed_try() -> None:
-    hanging, failing = GatedSink(), RecordingSink(failures=1)
-    began = time.perf_counter()
-    for sink, within_seconds in ((hanging, 0.01), (failing, 3600.0)):
-        log = QueuedLog(sink, every_seconds=0.0, pause_seconds=3600.0)
-        log.record(0)
-        await log.written(within_seconds)
-        assert sink.taken == []
-        hanging.open.set()
-        await log.aclose()
-        assert sink.taken == [0]
-    assert time.perf_counter() - began < SOON
-
-
-async def test_without_a_number_of_tries_a_batch_is_tried_until_it_is_written() -> None:
-    sink, losses = RecordingSink(failures=2 * TRIES), Losses()
-    log = QueuedLog(sink, losses, every_seconds=0.0, pause_seconds=0.0, tries=None)
-    log.record(0)
-    await asyncio.wait_for(sink.took.wait(), SOON)
-    await log.aclose()
-    assert (sink.taken, losses.by_reason) == ([0], {})

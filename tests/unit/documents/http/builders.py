@@ -181,11 +181,11 @@ class Client:
         return dict((await self.ask("POST", "/search", expected, body)).json())
 
     async def put(self, *documents: object, expected: int = 200) -> Json:
-        return dict((await self.ask("PUT", "/api/v1/documents", expected, {"documents": documents})).json())
+        return dict((await self.ask("PUT", "/documents", expected, {"documents": documents})).json())
 
     async def put_lines(self, content: Any, expected: int = 200, packing: str = "") -> httpx2.Response:
         sent = {"content-type": LINES, **({"content-encoding": packing} if packing else {})}
-        answer = await self.http.put("/api/v1/documents", content=content, headers=sent)
+        answer = await self.http.put("/documents", content=content, headers=sent)
         assert answer.status_code == expected, answer.text
         return answer
 

@@ -10,7 +10,7 @@ import httpx2
 OTHER_ROUTES = ("/api/v1/", "/search_knowledge", "/sources", "/passages/")
 DOCUMENTS = "/api/v1/documents"
 OPEN = frozenset({("GET", "/livez"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/search/health")})
-LINES = "application/x-ndjson"
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
 
 Json = dict[str, Any]
 
@@ -57,7 +57,7 @@ def _forms(method: str, path: str, described: Json) -> Iterator[Operation]:
 
 def _body(path: str, method: str, kind: str) -> bytes:
     if path.endswith("/search"):
-        return b'{"query": "anything", "cursor": ""}'
+        return b'{"query": "anything", "cursor": "*"}'
     if method == "DELETE" or path.endswith("/delete"):
         return b'{"ids": ["doc-1"]}'
     document = b'{"id": "doc-1", "text": "changed without a token"}'

@@ -108,9 +108,9 @@ def test_a_search_shows_a_table_with_snippets(library: CommandLine) -> None:
 @pytest.mark.requirement("DOC-002")
 def test_filters_apply_with_and_without_a_query(library: CommandLine) -> None:
     answer = library.json("search", "law of the sea", "--filter", "year>=2020", "--filter", "tags in law,tax")
-    assert {hit["doc_id"] for hit in answer["hits"]} == {f"law-{year}" for year in range(2020, 2025)}
+    assert {hit["id"] for hit in answer["results"]} == {f"law-{year}" for year in range(2020, 2025)}
     answer = library.json("search", "--filter", "year<2017", "--field", "year", "--snippet-chars", "7")
-    assert sorted(hit["metadata"]["year"] for hit in answer["hits"]) == [2015, 2016]
+    assert sorted(hit["metadata"]["year"] for hit in answer["results"]) == [2015, 2016]
 
 
 @pytest.mark.requirement("DOC-001", "DOC-007")
@@ -118,16 +118,16 @@ def test_every_option_reaches_the_search(library: CommandLine, parts: Parts) -> 
     library("search", "law", "--search-type", "hybrid", "--fusion", "zscore", "--limit", "3", "--offset", "1")
     query = parts.searched[-1]["query"]
     assert (query.search_type, query.fusion, query.top_k, query.offset) == ("hybrid", "zscore", 3, 1)
-    _, stderr = library("search", "law", "--rerank", "cross_encoder", code=2)
-    assert "error: rerank cross_encoder is not set up here" in stderr
+    _, stderr = library("search", "law", "--rerank", "llm", code=2)
+    assert "error: rerank llm is not set up here" in stderr
 
 
 @pytest.mark.requirement("DOC-007")
 def test_all_pages_are_fetched_and_each_is_printed_as_it_arrives(library: CommandLine) -> None:
     stdout, _ = library("search", "--filter", "year exists", "--all", "--limit", "4", "--json")
     pages = [json.loads(line) for line in stdout.splitlines()]
-    assert [len(page["hits"]) for page in pages] == [4, 4, 2]
-    assert {hit["doc_id"] for page in pages for hit in page["hits"]} == {
+    assert [len(page["results"]) for page in pages] == [4, 4, 2]
+    assert {hit["id"] for page in pages for hit in page["results"]} == {
         f"law-{year}" for year in range(2015, 2025)
     }
     stdout, _ = library("search", "--all")
@@ -168,7 +168,7 @@ def test_control_characters_in_documents_are_not_printed(toolscript: CommandLine
 
 
 def test_matches_are_bold_in_colour_output() -> None:
-    fields = {"doc_id": "a", "score": 1.0, "metadata": {}, "snippet_start": 0, "snippet_end": 9, "chunk": 0}
+    fields = {"id": "a", "score": 1.0, "metadata": {}, "snippet_start": 0, "snippet_end": 9, "chunk": 0}
     shown = {**fields, "snippet": "a\nwhale \x1b in the sea", "highlights": [[2, 7], [17, 20]]}
     hit = DocumentHit.from_json(shown)
     assert snippet_text(hit, colour=False) == "a whale   in the sea"

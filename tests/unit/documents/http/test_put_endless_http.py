@@ -1,4 +1,4 @@
-"""PUT /api/v1/documents by clients that would keep the service busy, or waiting, without end."""
+"""PUT /documents by clients that would keep the service busy, or waiting, without end."""
 
 import asyncio
 import gc
@@ -155,4 +155,4 @@ async def test_a_client_that_times_out_gets_a_response_and_is_disconnected(
         writer.close()
     assert b"connection: close" in response.lower()
     assert b"nothing was sent for" in response
-    assert response.count(b'"created","chunk_count"') == (64 if before else 0)
+    assert response.count(b'"created","passages"') == (64 if before else 0)

@@ -1,4 +1,4 @@
-"""PUT /api/v1/documents as JSON; GET and DELETE of them."""
+"""PUT /documents as JSON; GET and DELETE /documents."""
 
 from urllib.parse import quote
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.requirement("DOC-006")
 async def test_results_are_created_unchanged_or_updated(every_api: Client) -> None:
     first = await every_api.put(document(1), document(2))
     assert first["results"] == [
-        {"id": "doc-1", "state": "created", "chunk_count": 1},
-        {"id": "doc-2", "state": "created", "chunk_count": 1},
+        {"doc_id": "doc-1", "status": "created", "passages": 1},
+        {"doc_id": "doc-2", "status": "created", "passages": 1},
     ]
     second = await every_api.put(document(1), document(2, "Something else."), document(3))
-    assert [result["state"] for result in second["results"]] == ["unchanged", "updated", "created"]
+    assert [result["status"] for result in second["results"]] == ["unchanged", "updated", "created"]
     assert second["counts"] == {"created": 1, "updated": 1, "unchanged": 1, "refused": 0}
 
 
@@ -31,13 +31,13 @@ async def test_a_document_is_returned_as_it_was_put_with_the_offsets_of_its_chun
     await every_api.put(
         {"id": "long", "text": text, "title": "A title", "metadata": {"deep": {"list": [1, "a", None]}}}
     )
-    answer = (await every_api.ask("GET", "/api/v1/documents/long")).json()
-    assert answer.keys() == {"id", "text", "metadata", "chunks", "updated_at"}
+    answer = (await every_api.ask("GET", "/documents/long")).json()
+    assert answer.keys() == {"doc_id", "text", "metadata", "passages"}
     assert answer["text"] == text
     assert answer["metadata"] == {"title": "A title", "deep": {"list": [1, "a", None]}}
-    assert len(answer["chunks"]) > 1
-    assert [chunk["number"] for chunk in answer["chunks"]] == list(range(len(answer["chunks"])))
-    assert answer["chunks"][-1]["end"] == len(text)
+    assert len(answer["passages"]) > 1
+    assert [chunk["number"] for chunk in answer["passages"]] == list(range(len(answer["passages"])))
+    assert answer["passages"][-1]["end"] == len(text)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ async def test_a_document_is_returned_as_it_was_put_with_the_offsets_of_its_chun
 )
 async def test_an_id_may_be_anything_printable_and_is_reached_by_its_path(api: Client, name: str) -> None:
     await api.put({"id": name, "text": "x"})
-    path = f"/api/v1/documents/{quote(name, safe='')}".replace("..", "%2E%2E")
-    assert (await api.ask("GET", path)).json()["id"] == name
+    path = f"/documents/{quote(name, safe='')}".replace("..", "%2E%2E")
+    assert (await api.ask("GET", path)).json()["doc_id"] == name
     assert (await api.ask("DELETE", path)).json() == {"deleted": [name], "missing": []}
     assert (await api.ask("GET", path, 404)).json()["error"]["code"] == "NOT_FOUND"
     assert (await api.ask("DELETE", path)).json() == {"deleted": [], "missing": [name]}
@@ -55,9 +55,9 @@ async def test_an_id_may_be_anything_printable_and_is_reached_by_its_path(api: C
 async def test_many_documents_are_removed_at_once_and_the_missing_are_listed(every_api: Client) -> None:
     await every_api.put(*(document(number) for number in range(300)))
     ids = [f"doc-{number}" for number in range(290, 310)]
-    answer = (await every_api.ask("POST", "/api/v1/documents/delete", 200, {"ids": [*ids, "doc-290"]})).json()
+    answer = (await every_api.ask("DELETE", "/documents", 200, {"ids": [*ids, "doc-290"]})).json()
     assert answer == {"deleted": ids[:10], "missing": ids[10:]}
-    left = await every_api.search(cursor="", top_k=1)
+    left = await every_api.search(cursor="*", top_k=1)
     assert left["total"] == 290
 
 
@@ -65,19 +65,17 @@ async def test_many_documents_are_removed_at_once_and_the_missing_are_listed(eve
     "body", [{}, {"ids": "a"}, {"ids": [1]}, {"ids": [""]}, {"ids": ["x" * 513]}, {"id": "a"}]
 )
 async def test_an_invalid_removal_is_refused(api: Client, body: object) -> None:
-    await api.ask("POST", "/api/v1/documents/delete", 422, body)
+    await api.ask("DELETE", "/documents", 422, body)
 
 
 async def test_at_most_1000_are_removed_at_once(api: Client) -> None:
-    await api.ask("POST", "/api/v1/documents/delete", 200, {"ids": [str(number) for number in range(1000)]})
-    await api.ask("POST", "/api/v1/documents/delete", 422, {"ids": [str(number) for number in range(1001)]})
+    await api.ask("DELETE", "/documents", 200, {"ids": [str(number) for number in range(1000)]})
+    await api.ask("DELETE", "/documents", 422, {"ids": [str(number) for number in range(1001)]})
 
 
 async def test_a_lone_surrogate_is_not_a_valid_id(api: Client) -> None:
     headers = {"content-type": "application/json"}
-    answer = await api.http.request(
-        "POST", "/api/v1/documents/delete", content=b'{"ids": ["\\ud800"]}', headers=headers
-    )
+    answer = await api.http.request("DELETE", "/documents", content=b'{"ids": ["\\ud800"]}', headers=headers)
     assert answer.status_code == 422
 
 
@@ -85,12 +83,10 @@ async def test_a_lone_surrogate_is_not_a_valid_id(api: Client) -> None:
 async def test_no_tenant_reads_or_removes_documents_of_another(every_api: Client, every_parts: Parts) -> None:
     await every_api.put(document(1))
     async with client_of(app_of(every_parts.routes()), "token-of-other") as other:
-        await other.ask("GET", "/api/v1/documents/doc-1", 404)
-        assert (await other.ask("DELETE", "/api/v1/documents/doc-1")).json()["deleted"] == []
-        assert (await other.ask("POST", "/api/v1/documents/delete", 200, {"ids": ["doc-1"]})).json()[
-            "deleted"
-        ] == []
-    await every_api.ask("GET", "/api/v1/documents/doc-1")
+        await other.ask("GET", "/documents/doc-1", 404)
+        assert (await other.ask("DELETE", "/documents/doc-1")).json()["deleted"] == []
+        assert (await other.ask("DELETE", "/documents", 200, {"ids": ["doc-1"]})).json()["deleted"] == []
+    await every_api.ask("GET", "/documents/doc-1")
 
 
 @pytest.mark.parametrize(
@@ -115,36 +111,36 @@ async def test_an_invalid_document_is_refused_alone(
     api: Client, bad: object, doc_id: str | None, message: str
 ) -> None:
     answer = await api.put(document(1), bad, document(2))
-    assert [result["state"] for result in answer["results"]] == ["created", "refused", "created"]
+    assert [result["status"] for result in answer["results"]] == ["created", "refused", "created"]
     refused = answer["results"][1]
-    assert refused["id"] == doc_id
+    assert refused["doc_id"] == doc_id
     assert refused["error"].startswith(message)
     assert answer["counts"] == {"created": 2, "updated": 0, "unchanged": 0, "refused": 1}
 
 
 async def test_a_title_of_its_own_wins_over_that_of_the_metadata(api: Client) -> None:
     await api.put({"id": "a", "text": "x", "title": "outer", "metadata": {"title": "inner", "n": 1}})
-    assert (await api.ask("GET", "/api/v1/documents/a")).json()["metadata"] == {"title": "outer", "n": 1}
+    assert (await api.ask("GET", "/documents/a")).json()["metadata"] == {"title": "outer", "n": 1}
 
 
 @pytest.mark.parametrize(
     "body", [[], {}, {"documents": {}}, {"documents": [], "prune": True}, {"documents": None}, "x", 7]
 )
 async def test_a_body_that_lists_no_documents_is_refused(api: Client, body: object) -> None:
-    answer = await api.http.put("/api/v1/documents", json=body)
+    answer = await api.http.put("/documents", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 50_000, b'{"documents": 1' + b"0" * 5000 + b"}"])
 async def test_a_body_that_is_not_json_is_refused(api: Client, content: bytes) -> None:
-    answer = await api.http.put("/api/v1/documents", content=content, headers={"content-type": "application/json"})
+    answer = await api.http.put("/documents", content=content, headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/xml", "", "?"])
 async def test_another_content_type_gets_415_with_the_supported_ones(api: Client, kind: str) -> None:
-    answer = await api.http.put("/api/v1/documents", content=b"{}", headers={"content-type": kind})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "UNSUPPORTED")
+    answer = await api.http.put("/documents", content=b"{}", headers={"content-type": kind})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "VALIDATION_ERROR")
     assert "application/x-ndjson" in answer.json()["error"]["message"]
 
 
@@ -176,8 +172,8 @@ async def test_an_engine_that_fails_is_an_error_of_the_whole_request(api: Client
 async def test_only_metadata_that_the_plan_allows_is_returned(api: Client, parts: Parts) -> None:
     await api.put({"id": "a", "text": "x", "title": "A title", "metadata": {"salary": 7}})
     async with client_of(app_of(parts.routes()), "token-of-curious") as curious:
-        assert (await curious.ask("GET", "/api/v1/documents/a")).json()["metadata"] == {"title": "A title"}
-    assert (await api.ask("GET", "/api/v1/documents/a")).json()["metadata"] == {"title": "A title", "salary": 7}
+        assert (await curious.ask("GET", "/documents/a")).json()["metadata"] == {"title": "A title"}
+    assert (await api.ask("GET", "/documents/a")).json()["metadata"] == {"title": "A title", "salary": 7}
 
 
 async def test_a_partly_written_document_is_unavailable_and_not_truncated(api: Client, parts: Parts) -> None:
@@ -187,18 +183,18 @@ async def test_a_partly_written_document_is_unavailable_and_not_truncated(api: C
     chunk = (await stored.passages([first]))[first]
     vector = await HashEmbedder().embed_query(chunk.text)
     await stored.put([IndexedDocument(header, filterable(header.metadata), [IndexedChunk(chunk, vector, {})])])
-    error = (await api.ask("GET", "/api/v1/documents/a", 503)).json()["error"]
+    error = (await api.ask("GET", "/documents/a", 503)).json()["error"]
     assert (error["code"], error["details"]["hint"]) == ("UNAVAILABLE", "put it again")
 
 
 async def test_of_two_documents_with_one_id_the_last_counts(api: Client) -> None:
     await api.put({"id": "a", "text": "first"}, {"id": "a", "text": "second"})
-    assert (await api.ask("GET", "/api/v1/documents/a")).json()["text"] == "second"
+    assert (await api.ask("GET", "/documents/a")).json()["text"] == "second"
 
 
 async def test_numbers_round_trip_however_large_or_small(every_api: Client) -> None:
     numbers = [10**400, -(2**70), 2**63, 2**53 + 1, 1e308, 5e-324, 0.1, -0.0, 7, True]
     answer = await every_api.put({"id": "a", "text": "x", "metadata": {"n": numbers}})
     assert answer["counts"]["created"] == 1, answer
-    assert (await every_api.ask("GET", "/api/v1/documents/a")).json()["metadata"] == {"n": numbers}
+    assert (await every_api.ask("GET", "/documents/a")).json()["metadata"] == {"n": numbers}
     assert (await every_api.search("x"))["hits"][0]["metadata"] == {"n": numbers}

@@ -1,4 +1,4 @@
-"""PUT /api/v1/documents as lines of JSON, of any length in total."""
+"""PUT /documents as lines of JSON, of any length in total."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def lines(count: int, size: int = 0) -> list[bytes]:
 
 def head(more: str) -> bytes:
     default = f"Host: x\r\nAuthorization: Bearer token-of-acme\r\nContent-Type: {LINES}"
-    return f"PUT /api/v1/documents HTTP/1.1\r\n{default}\r\n{more}\r\n\r\n".encode()
+    return f"PUT /documents HTTP/1.1\r\n{default}\r\n{more}\r\n\r\n".encode()
 
 
 def read(answer: httpx2.Response) -> tuple[list[Json], Json]:
@@ -42,8 +42,8 @@ def read(answer: httpx2.Response) -> tuple[list[Json], Json]:
 
 async def test_every_line_has_a_result_and_the_last_line_of_the_response_has_the_counts(every_api: Client) -> None:
     results, last = read(await every_api.put_lines(b"".join(lines(130))))
-    assert [result["id"] for result in results] == [f"doc-{number}" for number in range(130)]
-    assert results[7] == {"id": "doc-7", "state": "created", "chunk_count": 1, "line": 8}
+    assert [result["doc_id"] for result in results] == [f"doc-{number}" for number in range(130)]
+    assert results[7] == {"doc_id": "doc-7", "status": "created", "passages": 1, "line": 8}
     assert last == {"counts": {"created": 130, "updated": 0, "unchanged": 0, "refused": 0}}
     _, last = read(await every_api.put_lines(b"".join(lines(131))))
     assert last["counts"] == {"created": 1, "updated": 0, "unchanged": 130, "refused": 0}
@@ -58,16 +58,16 @@ async def test_lines_are_reassembled_however_the_body_is_split(api: Client, size
             yield content[start : start + size]
 
     results, last = read(await api.put_lines(cut()))
-    assert [result["id"] for result in results][-2:] == ["doc-19", "last"]
+    assert [result["doc_id"] for result in results][-2:] == ["doc-19", "last"]
     assert last["counts"]["created"] == 21
-    assert (await api.ask("GET", "/api/v1/documents/last")).json()["text"] == "ü"
+    assert (await api.ask("GET", "/documents/last")).json()["text"] == "ü"
 
 
 async def test_a_bad_line_is_refused_alone_and_named(api: Client) -> None:
     bad = [b"{\n", b"\xff\xfe\n", b"[]\n", b'{"id": "x"}\n', b"[" * 99_999 + b"\n", b'{"id": "y", "text": NaN}\n']
     results, last = read(await api.put_lines(lines(1)[0] + b"\n\n" + b"".join(bad) + line(document(2))))
     assert [result["line"] for result in results] == [1, 4, 5, 6, 7, 8, 9, 10]
-    assert [result["state"] for result in results] == ["created", *["refused"] * 6, "created"]
+    assert [result["status"] for result in results] == ["created", *["refused"] * 6, "created"]
     assert [result["error"][:11] for result in results[1:4]] == ["is not JSON", "is not UTF-8"[:11], "a document "]
     assert last["counts"]["refused"] == 6
 
@@ -80,11 +80,11 @@ async def test_a_line_that_is_too_long_is_refused_and_not_kept(api: Client, part
         yield b'"}\n' + line(document(2))
 
     results, _ = read(await api.put_lines(sent()))
-    assert [result["state"] for result in results] == ["created", "refused", "created"]
+    assert [result["status"] for result in results] == ["created", "refused", "created"]
     assert results[1] == {
-        "id": None,
-        "state": "refused",
-        "chunk_count": 0,
+        "doc_id": None,
+        "status": "refused",
+        "passages": 0,
         "error": "is longer than 4 MiB",
         "line": 2,
     }
@@ -194,7 +194,7 @@ async def test_a_client_that_never_stops_sending_gets_its_response(
             response = await reader.readuntil(b'"line": 2001')
         sending.cancel()
         writer.close()
-    assert response.count(b'"state":"created"') == 2_000
+    assert response.count(b'"status":"created"') == 2_000
 
 
 async def test_an_idle_client_times_out(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ async def test_documents_written_before_a_client_disconnects_stay(
         await writer.wait_closed()
         async with httpx2.AsyncClient(base_url=url, trust_env=False, verify=False) as client:
             headers = {"authorization": "Bearer token-of-acme"}
-            assert (await client.get("/api/v1/documents/doc-1", headers=headers)).status_code == 200
+            assert (await client.get("/documents/doc-1", headers=headers)).status_code == 200
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -241,7 +241,7 @@ async def test_a_client_that_does_not_read_while_it_sends_gets_its_response(part
         serving(app_of(parts.routes())) as url,
         httpx2.AsyncClient(trust_env=False, verify=False, timeout=120) as client,
     ):
-        answer = await client.put(f"{url}/api/v1/documents", content=content, headers=headers)
+        answer = await client.put(f"{url}/documents", content=content, headers=headers)
     assert len(answer.content) > 5_000_000
     assert read(answer)[1]["counts"]["created"] == 5_000
 

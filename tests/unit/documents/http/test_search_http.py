@@ -24,7 +24,7 @@ async def test_a_stored_document_is_found_with_all_fields_of_a_response(every_ap
     answer = await every_api.search("whales in the sea", top_k=2, metadata_fields=["title", "path"])
     assert answer.keys() == {
         *("query_id", "took_ms", "total", "total_is", "hits", "next_cursor"),
-        *("search_type", "fusion", "degraded", "reranked_by", "index_version", "good_match"),
+        *("search_type", "fusion", "degraded", "reranked_by"),
     }
     assert (answer["search_type"], answer["fusion"]) == ("hybrid", "best")
     assert (answer["degraded"], answer["reranked_by"], answer["next_cursor"]) == ([], None, None)
@@ -96,9 +96,8 @@ async def test_pages_follow_each_other_by_cursor_and_the_last_has_none(every_api
         {},
     ]
     for body in searches:
-        ids = list[str]()
-        cursor: str | None = ""
-        while cursor is not None:
+        ids, cursor = list[str](), "*"
+        while cursor:
             page = await every_api.search(**{**body, "cursor": cursor, "top_k": 3})
             ids += [hit["doc_id"] for hit in page["hits"]]
             cursor = page["next_cursor"]
@@ -117,7 +116,7 @@ async def test_no_search_finds_documents_of_another_tenant(every_api: Client, ev
     await every_api.put(*LIBRARY)
     async with client_of(app_of(every_parts.routes()), "token-of-other") as other:
         assert (await other.search("whales in the sea"))["hits"] == []
-        assert (await other.search(cursor=""))["total"] == 0
+        assert (await other.search(cursor="*"))["total"] == 0
 
 
 INVALID: list[tuple[object, int]] = [
@@ -134,8 +133,7 @@ INVALID: list[tuple[object, int]] = [
     ({"query": "x", "top_k": 1.5}, 422),
     ({"query": "x", "offset": -1}, 422),
     ({"query": "x", "offset": 1001}, 422),
-    ({"query": "x", "offset": 1, "cursor": ""}, 422),
-    ({"query": "x", "cursor": "*"}, 422),
+    ({"query": "x", "offset": 1, "cursor": "*"}, 422),
     ({"query": "x", "cursor": "made up"}, 422),
     ({"query": "x", "search_type": "psychic"}, 422),
     ({"query": "x", "fusion": "borda"}, 422),

@@ -14,7 +14,7 @@ from toolscript.core.errors import IndexUnavailable
 
 pytestmark = pytest.mark.requirement("DOC-007")
 
-LINES = "application/x-ndjson"
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
 QUERY = {"query": "number", "top_k": 3}
 SOON = 20.0
 
@@ -31,8 +31,16 @@ async def connected(parts: Parts) -> AsyncIterator[httpx2.AsyncClient]:
 async def filled(parts: Parts) -> Json:
     """Store documents; return the plain JSON response of the same search."""
     async with connected(parts) as client:
-        await client.put("/api/v1/documents", json={"documents": [document(number) for number in range(5)]})
+        await client.put("/documents", json={"documents": [document(number) for number in range(5)]})
         return dict((await client.post("/search", json=QUERY)).json())
+
+
+def events(text: str) -> list[tuple[str, Json]]:
+    parsed = []
+    for event in text.removesuffix("\n\n").split("\n\n"):
+        kind, data = event.split("\n")
+        parsed.append((kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return parsed
 
 
 def without_times(answer: Json) -> Json:
@@ -50,8 +58,18 @@ async def test_a_line_for_every_hit_and_a_last_one_with_the_rest(parts: Parts) -
     assert end.keys() == whole.keys() - {"hits"}
 
 
+async def test_events_carry_the_same_results(parts: Parts) -> None:
+    whole = await filled(parts)
+    async with connected(parts) as client:
+        answer = await client.post("/search", json=QUERY, headers={"accept": EVENTS})
+    assert answer.headers["content-type"].startswith(EVENTS)
+    *hits, (kind, end) = events(answer.text)
+    assert hits == [("hit", hit) for hit in whole["hits"]]
+    assert (kind, without_times(end)) == ("end", without_times(whole))
+
+
 async def test_the_accept_header_selects_the_media_type_and_responses_vary_on_it(api: Client) -> None:
-    for accept in ("application/json", LINES):
+    for accept in ("application/json", LINES, EVENTS):
         answer = await api.ask("POST", "/search", 200, {"query": "x"}, accept=accept)
         assert answer.headers["vary"] == "Accept"
         assert answer.headers["content-type"].startswith(accept)
@@ -80,15 +98,17 @@ async def test_headers_come_before_the_search_is_done(parts: Parts) -> None:
                 assert json.loads((await answer.aread()).splitlines()[-1])["total"] == 0
 
 
-async def test_an_error_after_the_headers_is_the_last_line(parts: Parts) -> None:
+@pytest.mark.parametrize("accept", [LINES, EVENTS])
+async def test_an_error_after_the_headers_is_the_last_line_or_event(parts: Parts, accept: str) -> None:
     async def fail() -> None:
         raise IndexUnavailable("the index does not answer", hint="see /readyz")
 
     parts.search.before = fail
     async with connected(parts) as client:
-        answer = await client.post("/search", json=QUERY, headers={"accept": LINES})
+        answer = await client.post("/search", json=QUERY, headers={"accept": accept})
+    received = [("error", json.loads(answer.text))] if accept == LINES else events(answer.text)
     error = {"code": "UNAVAILABLE", "message": "the index does not answer", "details": {"hint": "see /readyz"}}
-    assert (answer.status_code, json.loads(answer.text)) == (200, {"error": error})
+    assert (answer.status_code, received) == (200, [("error", {"error": error})])
 
 
 async def test_an_internal_error_reveals_no_details(parts: Parts) -> None:
@@ -104,10 +124,11 @@ async def test_an_internal_error_reveals_no_details(parts: Parts) -> None:
 
 async def test_an_invalid_request_is_refused_before_the_stream_starts(api: Client) -> None:
     await api.ask("POST", "/search", 422, {"query": "x", "top_k": 0}, accept=LINES)
-    await api.ask("POST", "/search", 400, {"query": ""}, accept=LINES)
+    await api.ask("POST", "/search", 400, {"query": ""}, accept=EVENTS)
 
 
-async def test_a_client_that_disconnects_cancels_the_search(parts: Parts) -> None:
+@pytest.mark.parametrize("accept", [LINES, EVENTS])
+async def test_a_client_that_disconnects_cancels_the_search(parts: Parts, accept: str) -> None:
     ended = asyncio.Event()
 
     async def hang() -> None:
@@ -118,7 +139,7 @@ async def test_a_client_that_disconnects_cancels_the_search(parts: Parts) -> Non
 
     parts.search.before = hang
     async with connected(parts) as client:
-        async with client.stream("POST", "/search", json=QUERY, headers={"accept": LINES}) as answer:
+        async with client.stream("POST", "/search", json=QUERY, headers={"accept": accept}) as answer:
             assert answer.status_code == 200
         await asyncio.wait_for(ended.wait(), SOON)
     assert parts.searched == []

@@ -33,7 +33,7 @@ async def put(parts: Parts, slots: UploadSlots, senders: list[Sender], token: st
     routes = replace(parts.routes(), streams=slots)
     async with client_of(app_of(routes), token) as client:
         sent = senders[number].body()
-        return await client.http.put("/api/v1/documents", content=sent, headers={"content-type": LINES})
+        return await client.http.put("/documents", content=sent, headers={"content-type": LINES})
 
 
 async def test_a_tenant_has_a_few_slots_and_the_body_of_a_waiting_upload_is_not_read(parts: Parts) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from toolscript.core.text import TextChunk
+from toolscript.documents.alias_schemas import DocumentAliasShown
 from toolscript.documents.model.document import (
     Document,
     PutOutcome,
@@ -64,6 +65,7 @@ def test_a_stored_document_is_returned_with_the_offsets_of_its_chunks() -> None:
     stored = StoredDocument("a", "text", {"n": 1}, (TextChunk(0, 0, 4, "text"),))
     rest = {"text": "text", "metadata": {"n": 1}}
     chunks = [{"number": 0, "start": 0, "end": 4}]
+    assert DocumentAliasShown.of(stored).model_dump() == {"doc_id": "a", "passages": chunks, **rest}
     updated_at = "2026-11-17T20:00:00.123+00:00"
     assert DocumentShown.of(replace(stored, version=1_794_945_600_123_456)).model_dump() == {
         "id": "a",

@@ -232,17 +232,17 @@ async def test_a_reranker_that_does_not_answer_leaves_the_order_as_it_was() -> N
         corpus.index,
         spans=corpus.spans,
         cursor_secret=b"x",
-        rerankers={Rerank.CROSS_ENCODER: NeverAnswers()},
+        rerankers={Rerank.LLM: NeverAnswers()},
         deadline_seconds=2.0,
     )
-    answer = await search.search(ACME, DocumentQuery("taxes", rerank=Rerank.CROSS_ENCODER))
+    answer = await search.search(ACME, DocumentQuery("taxes", rerank=Rerank.LLM))
     assert [hit.id for hit in answer.hits] == await corpus.found("taxes")
     assert (answer.degraded, answer.reranked_by) == (("rerank",), "")
 
 
 async def test_a_reranker_that_is_not_set_up_is_refused(corpus: Corpus) -> None:
     with pytest.raises(InvalidRequest, match="not set up"):
-        await corpus.ask("x", rerank=Rerank.CROSS_ENCODER)
+        await corpus.ask("x", rerank=Rerank.LLM)
 
 
 class Hanging:

@@ -5,6 +5,7 @@ import pytest
 from toolscript.core.auth.model import UNLIMITED, Plan
 from toolscript.core.errors import PlanExceeded
 from toolscript.core.retrieval.query import SearchType
+from toolscript.documents.alias_schemas import SearchAliasRequest
 from toolscript.documents.model.filters import FieldCondition, Filters
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.plan_limits import require_within, visible_metadata
@@ -45,9 +46,10 @@ def test_without_limits_every_query_is_allowed() -> None:
 
 
 def test_a_search_without_a_limit_asks_for_no_more_than_the_plan_allows() -> None:
-    sent: list[dict[str, object]] = [{"query": "x"}, {"query": "x", "top_k": 10}]
-    queries = [DocumentSearchRequest.model_validate(body).as_query(SearchType.HYBRID, SMALL) for body in sent]
-    assert [query.top_k for query in queries] == [5, 10]
+    for model, name in ((DocumentSearchRequest, "limit"), (SearchAliasRequest, "top_k")):
+        sent: list[dict[str, object]] = [{"query": "x"}, {"query": "x", name: 10}]
+        queries = [model.model_validate(body).as_query(SearchType.HYBRID, SMALL) for body in sent]
+        assert [query.top_k for query in queries] == [5, 10]
 
 
 def test_fields_beyond_the_plan_are_not_returned_by_default() -> None:

@@ -102,8 +102,8 @@ async def test_requests_are_logged_as_those_of_their_clients() -> None:
     async with furnished_world() as world:
         gateway = RecordedGateway(world.gateway, log)
         app = open_app(gateway, activity=log)
-        await ask(app, "/tools/files__read_file", method="POST")
-        await ask(app, "/search?q=unseen&log=false")
+        body = b'{"id": "files__read_file"}'
+        await ask(app, "/api/v1/tools/call", method="POST", body=body)
         await ask(app, "/tools/files__read_file", (CLIENT_HEADER, "an%20editor%20%E2%9C%93"), method="POST")
         async with client_of(gateway) as client:
             with client_is("日本 cli"):

@@ -149,7 +149,7 @@ NOT_THE_TOKEN: list[str | None] = [
 ]
 
 
-GUARDED = ["/health", "/search?q=x", "/api/v1/servers", "/api/v1/tools", "/runtime/tools.ts", "/nowhere"]
+GUARDED = ["/health", "/search?q=x", "/servers", "/tools", "/runtime/tools.ts", "/nowhere"]
 
 
 async def test_a_client_without_the_token_gets_401(locked: Starlette, subtests: pytest.Subtests) -> None:

@@ -26,36 +26,42 @@ OPERATIONS: dict[tuple[str, str], Json] = {
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
 }
-TOOL = "/api/v1/tools/{tool_id}"
+SEARCH, CALL, TOOL = "/api/v1/tools/search", "/api/v1/tools/call", "/api/v1/tools/{tool_id}"
 # Path with its query string, body, and the status of the answer, by operation.
 REQUESTS: list[tuple[str, str, str, Json | None, int]] = [
+    ("POST", SEARCH, SEARCH, {"query": "file", "explain": True, "include_schemas": True}, 200),
+    ("POST", SEARCH, SEARCH, {"query": "sum up", "kind": "any", "search_type": "semantic"}, 200),
+    ("POST", SEARCH, SEARCH, {"query": "zzz", "threshold": 1, "search_type": "keyword"}, 200),
+    ("POST", SEARCH, SEARCH, {"query": " "}, 400),
+    ("POST", SEARCH, SEARCH, {"query": "x", "limit": 0}, 422),
+    ("POST", CALL, CALL, {"id": "files__read_file", "arguments": {"path": "a"}}, 200),
+    ("POST", CALL, CALL, {"id": "files__absent"}, 404),
+    ("POST", CALL, CALL, {}, 422),
+    ("POST", CALL, CALL, {"id": "demo__reject"}, 502),
+    ("POST", CALL, CALL, {"id": "demo__vanish"}, 503),
     ("GET", "/api/v1/tools", "/api/v1/tools?limit=2", None, 200),
     ("GET", "/api/v1/tools", "/api/v1/tools?include_schemas=true", None, 200),
     ("GET", "/api/v1/tools", "/api/v1/tools?limit=0", None, 422),
     ("GET", TOOL, "/api/v1/tools/files__read_file", None, 200),
     ("GET", TOOL, "/api/v1/tools/files__absent", None, 404),
-    ("GET", TOOL, "/api/v1/tools/files__read_file?kind=odd", None, 422),
+    ("GET", TOOL, "/api/v1/tools/nothing", None, 422),
     ("GET", "/api/v1/servers", "/api/v1/servers", None, 200),
     ("GET", "/api/v1/servers", "/api/v1/servers?cursor=x", None, 422),
-    ("POST", "/api/v1/servers/restart", "/api/v1/servers/restart?server=files", None, 200),
-    ("POST", "/api/v1/servers/restart", "/api/v1/servers/restart?server=nobody", None, 404),
-    ("POST", "/api/v1/servers/restart", "/api/v1/servers/restart?server=", None, 422),
     ("GET", "/api/v1/activity", "/api/v1/activity?limit=2", None, 200),
     ("GET", "/api/v1/activity", "/api/v1/activity", None, 200),
     ("GET", "/api/v1/activity", "/api/v1/activity?outcome=fine", None, 422),
     ("GET", "/search", "/search?q=file&explain=true&schemas=true", None, 200),
-    ("GET", "/search", "/search?q=sum+up&kind=any&search_type=semantic", None, 200),
-    ("GET", "/search", "/search?q=zzz&threshold=1&search_type=keyword", None, 200),
-    ("GET", "/search", "/search?q=file&limit=1&why_not=files__write_file&log=false", None, 200),
-    ("GET", "/search", "/search?q=file&why_not=files__nothing", None, 200),
-    ("GET", "/search", "/search?q=file&server=nobody", None, 404),
+    ("GET", "/search", "/search?q=zzz&threshold=1", None, 200),
     ("GET", "/search", "/search?q=", None, 400),
     ("GET", "/search", "/search?q=x&limit=0", None, 422),
+    ("GET", "/tools", "/tools?schemas=true", None, 200),
+    ("GET", "/tools", "/tools?offset=x", None, 422),
     ("POST", "/tools/{tool_id}", "/tools/files__read_file", {"path": "a"}, 200),
     ("POST", "/tools/{tool_id}", "/tools/files__absent", {}, 404),
     ("POST", "/tools/{tool_id}", "/tools/nothing", {}, 422),
     ("POST", "/tools/{tool_id}", "/tools/demo__reject", {}, 502),
     ("POST", "/tools/{tool_id}", "/tools/demo__vanish", {}, 503),
+    ("GET", "/servers", "/servers", None, 200),
     ("GET", "/health", "/health", None, 200),
     ("GET", "/livez", "/livez", None, 200),
     ("GET", "/runtime/tools.ts", "/runtime/tools.ts?filter=files", None, 200),
@@ -144,7 +150,7 @@ def test_every_operation_is_asked_for_its_answer_and_each_of_its_own_errors() ->
         for status in operation["responses"]
         if status not in elsewhere
     }
-    assert documented - asked == {("GET", "/search", "503")}
+    assert documented - asked == {("POST", SEARCH, "503"), ("GET", "/search", "503")}
 
 
 async def test_what_is_refused_before_a_route_is_as_documented() -> None:
@@ -159,21 +165,18 @@ async def test_what_is_refused_before_a_route_is_as_documented() -> None:
 
 
 async def test_a_search_before_the_first_server_has_answered_is_as_documented(starting: Starlette) -> None:
-    reply = await ask(starting, "/search?q=x")
+    reply = await ask(starting, SEARCH, method="POST", body=b'{"query": "x"}')
     assert reply.status == 503
-    is_as_documented(reply, OPERATIONS["GET", "/search"])
+    is_as_documented(reply, OPERATIONS["POST", SEARCH])
+    is_as_documented(await ask(starting, "/search?q=x"), OPERATIONS["GET", "/search"])
 
 
 async def test_the_document_is_served_with_the_gateways_defaults() -> None:
     app = open_app(GatewayDouble(), limit=DEFAULT_LIMIT, threshold=0.5)
     reply = await ask(app, "/openapi.json")
     assert reply.json["openapi"] == "3.1.0"
-    parameters = {one["name"]: one["schema"] for one in reply.json["paths"]["/search"]["get"]["parameters"]}
-    assert (parameters["limit"]["default"], parameters["threshold"]["default"]) == (DEFAULT_LIMIT, 0.5)
-
-
-def test_nothing_is_deprecated() -> None:
-    assert not [name for name, operation in OPERATIONS.items() if operation.get("deprecated")]
+    fields = reply.json["components"]["schemas"]["ToolSearchRequest"]["properties"]
+    assert (fields["limit"]["default"], fields["threshold"]["default"]) == (DEFAULT_LIMIT, 0.5)
 
 
 async def test_every_route_but_the_document_is_described(app: Starlette) -> None:
@@ -210,7 +213,7 @@ def test_every_field_and_parameter_is_described_and_every_body_has_an_example() 
         for operation in OPERATIONS.values()
         if "requestBody" in operation
     ]
-    assert len(bodies) == 3
+    assert len(bodies) == 5
     for body in bodies:
         schema = schemas[body["$ref"].rpartition("/")[2]] if "$ref" in body else body
         for example in schema["examples"]:

@@ -96,6 +96,7 @@ async def test_until_a_server_has_answered_a_search_is_503_and_health_is_startin
     assert (reply.status, reply.error["code"]) == (503, "UNAVAILABLE")
     health = await ask(starting, "/health")
     assert (health.status, health.json["status"], health.json["ready"]) == (200, "starting", False)
+    assert (await ask(starting, "/tools")).json == {"tools": [], "total": 0, "offset": 0}
 
 
 async def test_health_servers_and_life(app: Starlette) -> None:
@@ -104,7 +105,30 @@ async def test_health_servers_and_life(app: Starlette) -> None:
     assert {one["name"]: one["status"] for one in health["servers"]} == dict.fromkeys(
         ("files", "mail", "demo"), "ready"
     )
+    servers = (await ask(app, "/servers")).json
+    assert [one["name"] for one in servers["servers"]] == ["demo", "files", "mail"]
     assert (await ask(app, "/livez")).json == {"status": "alive"}
+
+
+async def test_tools_come_a_page_at_a_time(app: Starlette) -> None:
+    whole = (await ask(app, "/tools")).json
+    assert (whole["total"], len(whole["tools"]), whole["offset"]) == (7, 7, 0)
+    pages = [(await ask(app, f"/tools?offset={offset}&limit=3")).json for offset in (0, 3, 6, 9)]
+    assert [len(page["tools"]) for page in pages] == [3, 3, 1, 0]
+    assert [one for page in pages for one in page["tools"]] == whole["tools"]
+    assert "inputSchema" not in whole["tools"][0]
+
+
+async def test_tools_can_be_filtered_and_have_their_schemas(app: Starlette) -> None:
+    reply = (await ask(app, "/tools?filter=mail,%20files__read_file,&schemas=true")).json
+    assert sorted(one["toolId"] for one in reply["tools"]) == ["files__read_file", "mail__send_mail"]
+    assert all(set(one) >= {"inputSchema", "outputSchema", "annotations", "kind"} for one in reply["tools"])
+    assert (await ask(app, "/tools?filter=nobody")).json["tools"] == []
+
+
+@pytest.mark.parametrize("query", ["offset=-1", "offset=x", "limit=x", "limit=-3", "offset=1.0"])
+async def test_an_invalid_page_is_refused(app: Starlette, query: str) -> None:
+    assert (await ask(app, f"/tools?{query}")).status == 422
 
 
 @pytest.mark.requirement("TS-009")
@@ -141,7 +165,7 @@ async def test_a_call_passes_on_the_arguments_and_the_result(app: Starlette) -> 
         ("files__absent", 404, "NOT_FOUND"),
         ("files__sum_up", 404, "NOT_FOUND"),
         ("no-tool", 422, "VALIDATION_ERROR"),
-        ("", 404, "NOT_FOUND"),
+        ("", 422, "VALIDATION_ERROR"),
         ("demo__reject", 502, "UNAVAILABLE"),
         ("demo__vanish", 503, "UNAVAILABLE"),
     ],
@@ -193,7 +217,7 @@ async def test_a_body_has_a_limit_however_it_arrives(app: Starlette, length: int
         ("GET", "/nowhere", 404, "NOT_FOUND"),
         ("GET", "/" + "x" * 5000, 404, "NOT_FOUND"),
         ("POST", "/search", 405, "VALIDATION_ERROR"),
-        ("DELETE", "/health", 405, "VALIDATION_ERROR"),
+        ("DELETE", "/tools", 405, "VALIDATION_ERROR"),
         ("GET", "/tools/files__read_file", 405, "VALIDATION_ERROR"),
         ("OPTIONS", "/search", 405, "VALIDATION_ERROR"),
     ],

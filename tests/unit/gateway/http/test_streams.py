@@ -40,6 +40,6 @@ async def test_a_stream_of_mcp_ends_with_the_gateway(path: str) -> None:
     assert await is_ended("GET", path)
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/mcp/github"), ("GET", "/search"), ("GET", "/mcpx")])
+@pytest.mark.parametrize(("method", "path"), [("POST", "/mcp/github"), ("GET", "/tools"), ("GET", "/mcpx")])
 async def test_another_request_is_answered_first(method: str, path: str) -> None:
     assert not await is_ended(method, path)

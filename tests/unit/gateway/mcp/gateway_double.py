@@ -157,9 +157,6 @@ class GatewayDouble:
     async def servers(self) -> Sequence[ServerState]:
         return ()
 
-    async def restart(self, servers: tuple[str, ...] = ()) -> Sequence[ServerState]:
-        return [state for state in await self.servers() if not servers or state.name in servers]
-
     async def health(self) -> GatewayHealth:
         return GatewayHealth("0", ready=True, semantic=self.semantic, model="none", items=len(self.found))
 

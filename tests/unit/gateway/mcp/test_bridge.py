@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import create_server, socket
 from typing import Any
@@ -25,7 +24,7 @@ from tests.unit.gateway.mcp.gateway_double import GatewayDouble
 from tests.unit.gateway.mcp.serving import serve
 from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
 from toolscript.gateway.bridge import READING, Bridge, _lines
-from toolscript.gateway.bridge_http import MAX_BODY_BYTES, Address
+from toolscript.gateway.bridge_http import Address
 from toolscript.gateway.bridge_place import BridgeSettings, Finder, parse_options
 from toolscript.gateway.first_answers import PIPE_HEADER, FirstAnswers
 from toolscript.gateway.mcp.definitions import definitions_of_tools
@@ -236,147 +235,6 @@ async def test_without_any_gateway_a_call_says_what_to_do() -> None:
     [said] = await exchange(address, request(1, "tools/call", name="call_tool", arguments={}))
     assert "does not answer" in said["result"]["content"][0]["text"]
     assert "ask the user to start it again" in said["result"]["content"][0]["text"]
-
-
-class Stub(ThreadingHTTPServer):
-    """A gateway of older clients that loses its first session, as when another one has taken its place."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _StubHandler)
-        self.sessions = 0
-        self.sees_first_session = True
-        self.ending = threading.Event()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _StubHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Stub
-
-    def do_GET(self) -> None:
-        self._say(200 if self.path == "/livez" else 405, {"status": "alive"})
-
-    def do_POST(self) -> None:
-        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        session, method = self.headers.get("mcp-session-id"), message.get("method")
-        if method == "initialize":
-            self.server.sessions += 1
-            self._say(200, {"result": {"protocolVersion": "2025-06-18"}}, message)
-        elif session == "1" and not self.server.sees_first_session:
-            self._say(404, {"error": {"code": -32600, "message": "Session not found"}}, message)
-        elif method == "resources/subscribe" and session != "1":
-            self.server.ending.wait()
-        elif method == "tools/call" and session == "1":
-            self._ask(message)
-        else:
-            self._say(202 if "id" not in message else 200, {"result": {}}, message)
-
-    def do_DELETE(self) -> None:
-        self._say(200, {})
-
-    def _ask(self, message: dict[str, Any]) -> None:
-        """Ask a question in the answer to a call, and have no session from then on."""
-        question = {"jsonrpc": "2.0", "id": 5, "method": "elicitation/create", "params": message["params"]}
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.end_headers()
-        self.wfile.write(f"data: {json.dumps(question)}\n\n".encode())
-        self.server.sees_first_session = False
-        self.server.ending.wait()
-
-    def _say(self, status: int, answer: dict[str, Any], request: dict[str, Any] | None = None) -> None:
-        body = json.dumps({"jsonrpc": "2.0", "id": (request or {}).get("id"), **answer}).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.send_header("mcp-session-id", self.headers.get("mcp-session-id") or str(self.server.sessions))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        return
-
-
-@contextmanager
-def stub() -> Iterator[Stub]:
-    with Stub() as serving:
-        serving.daemon_threads = True
-        threading.Thread(target=serving.serve_forever, daemon=True).start()
-        try:
-            yield serving
-        finally:
-            serving.ending.set()
-            serving.shutdown()
-
-
-class Pipe:
-    """`toolscript mcp` as a process that is spoken to line by line."""
-
-    def __init__(self, process: Any) -> None:
-        self._process = process
-        self._received = b""
-
-    async def say(self, message: dict[str, Any]) -> None:
-        await self._process.stdin.send(f"{json.dumps(message)}\n".encode())
-
-    async def until(self, name: str, value: object) -> dict[str, Any]:
-        """Return the next message with this id or method."""
-        while True:
-            line, newline, rest = self._received.partition(b"\n")
-            if not newline:
-                self._received += await self._process.stdout.receive()
-                continue
-            self._received = rest
-            message: dict[str, Any] = json.loads(line)
-            if message.get(name) == value:
-                return message
-
-
-@asynccontextmanager
-async def pipe(address: str) -> AsyncIterator[Pipe]:
-    """Open a pipe whose client has begun a session; what is awaited comes soon, or not at all."""
-    with anyio.fail_after(20):
-        process = await anyio.open_process(command("mcp"), env=pipe_to(address), stderr=subprocess.DEVNULL)
-        async with process:
-            piped = Pipe(process)
-            await piped.say(request(1, "initialize", **BEGIN))
-            await piped.until("id", 1)
-            await piped.say(INITIALIZED)
-            yield piped
-            process.kill()
-
-
-async def test_a_call_whose_question_is_answered_too_late_ends_with_an_unknown_outcome() -> None:
-    """The gateway that asked accepts nothing more, and would wait for the answer."""
-    with stub() as gateway:
-        async with pipe(gateway.address) as client:
-            await client.say(request(2, "tools/call", name="call_tool", arguments={}))
-            question = await client.until("method", "elicitation/create")
-            await client.say({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}})
-            said = await client.until("id", 2)
-    assert said["result"]["content"][0]["text"] == "the gateway ended during this call: its outcome is unknown"
-
-
-async def test_a_subscription_that_is_repeated_keeps_no_request_waiting() -> None:
-    with stub() as gateway:
-        async with pipe(gateway.address) as client:
-            await client.say(request(2, "resources/subscribe", uri="doc://one"))
-            await client.until("id", 2)
-            gateway.sees_first_session = False
-            await client.say(request(3, "tools/call", name="call_tool", arguments={}))
-            assert (await client.until("id", 3))["result"] == {}
-        assert gateway.sessions == 2
-
-
-async def test_a_message_that_is_too_long_is_not_sent_and_says_so() -> None:
-    with gateway_that() as address:
-        long = request(1, "tools/call", name="call_tool", arguments={"text": "x" * MAX_BODY_BYTES})
-        [said] = await exchange(address, long)
-    text = said["result"]["content"][0]["text"]
-    assert text == "a message may have at most 8 MiB, and this one was not sent: it has 8.0 MiB"
 
 
 # What is light, and what is answered first.

@@ -20,7 +20,6 @@ from tests.unit.gateway.mcp.ruled_gateway import form_answer
 from tests.unit.gateway.mcp.serving import serve
 from tests.unit.gateway.model.test_entries import prompt, resource, template
 from tests.unit.gateway.runtime.builders import World, open_world
-from toolscript.core.errors import NotFound
 from toolscript.core.items import Item
 from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
 from toolscript.core.mcp_client.listing import TOOLS, listed_item
@@ -160,28 +159,6 @@ async def test_requests_have_the_servers_own_names_and_are_logged(tmp_path: Path
             assert answer == {"server": "docs", "method": method, "params": params}
         assert await gateway.request("resources/subscribe", {"uri": "doc://both"}) == {}
     assert [server for server, _ in at.log.calls] == ["docs"] * 3
-
-
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("prompts/get", {"name": "literal"}),
-        ("resources/read", {"uri": "doc://literal"}),
-        ("resources/subscribe", {"uri": "doc://literal"}),
-        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "literal"}, "argument": {"name": "a"}}),
-    ],
-)
-async def test_what_another_server_calls_as_ours_is_addressed_is_not_ours(
-    tmp_path: Path, method: str, params: dict[str, Any]
-) -> None:
-    async with endpoints(tmp_path) as at:
-        foreign = (prompt("wiki", "docs__literal"), resource("wiki", "toolscript://docs/doc://literal"))
-        at.world.servers.put("wiki", *WIKI, *foreign)
-        at.world.indexing.approvals = None
-        await at.world.settled()
-        gateway = OneServer(at.world.gateway, "docs")
-        with pytest.raises(NotFound, match=r"docs does not list '(doc://)?literal'"):
-            await gateway.request(method, params)
 
 
 async def test_contents_have_the_uri_that_was_read(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_an_agent_whose_call_took_too_long_is_told_what_it_can_do() -> None:
 def test_other_notes_of_a_hint_stay() -> None:
     note = "keyword search only: pip install 'toolscript[model]' helps; --model builtin hides this"
     assert for_agent(f"{note}; not searched: mail (why)") == "keyword search only; not searched: mail (why)"
-    assert for_agent("not searched: a (it died; tried 3 min ago, `toolscript restart a` tries again)") == (
+    assert for_agent("not searched: a (it died; tried 3 min ago, `search --refresh` tries again)") == (
         "not searched: a (it died; tried 3 min ago)"
     )
 

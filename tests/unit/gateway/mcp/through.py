@@ -49,7 +49,7 @@ async def until_listed(address: str, seconds: float = 60.0) -> None:
     with anyio.fail_after(seconds):
         async with httpx2.AsyncClient(trust_env=False, timeout=seconds) as client:
             for pause in repeat(0.05):
-                listed = (await client.get(f"{address}/api/v1/tools")).json()["results"]
+                listed = (await client.get(f"{address}/tools")).json()["tools"]
                 if any(item["kind"] == "prompt" for item in listed):
                     return
                 await anyio.sleep(pause)

@@ -21,8 +21,8 @@ from toolscript.core.errors import (
 from toolscript.gateway.approvals import Decision, Review, Status
 from toolscript.gateway.callers import CallTerms, on_terms
 from toolscript.gateway.client import GatewayClient, Place
-from toolscript.gateway.json import MAX_DECIDED
 from toolscript.gateway.model import Gateway, LocalQuery
+from toolscript.gateway.openapi import MAX_DECIDED
 
 pytestmark = [pytest.mark.requirement("TS-008"), pytest.mark.slow]
 

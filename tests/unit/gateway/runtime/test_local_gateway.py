@@ -96,19 +96,3 @@ async def test_health_reports_items_servers_and_search_mode(world: World) -> Non
     health = await world.gateway.health()
     assert (health.ready, health.semantic, health.items, health.model, health.note) == (True, True, 3, "hash", "")
     assert [(server.name, server.tools) for server in health.servers] == [("files", 2), ("mail", 1)]
-
-
-async def test_a_restart_is_of_the_servers_that_it_names_or_of_all(world: World) -> None:
-    states = await world.gateway.restart(("mail",))
-    assert (world.servers.restarted, [state.name for state in states]) == (["mail"], ["mail"])
-    await world.gateway.restart()
-    assert set(world.servers.restarted) >= {"files", "mail"}
-    with pytest.raises(NotFound, match="there is no server 'mial'") as refused:
-        await world.gateway.restart(("mial",))
-    assert refused.value.hint.startswith("there is mail")
-
-
-async def test_a_server_that_failed_before_is_starting_after_a_restart(world: World) -> None:
-    world.gateway.failed_before = {"mail": "it did not answer", "files": "nor this"}
-    await world.gateway.restart(("mail",))
-    assert world.gateway.failed_before == {"files": "nor this"}

@@ -11,7 +11,7 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.rerank import STEP_HITS
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.gateway.capabilities import default_capabilities
-from toolscript.gateway.json import answer_from_json, answer_to_json
+from toolscript.gateway.json import answer_from_json, answer_shown, answer_to_json
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 from toolscript.gateway.search import LocalSearch
 
@@ -80,5 +80,5 @@ async def test_steps_survive_json() -> None:
     assert [[hit.parts for hit in step.hits] for step in read.steps] == [
         [hit.parts for hit in step.hits] for step in answer.steps
     ]
-    shown = answer_to_json(answer)["steps"]
+    shown = answer_shown(answer, explain=False, schemas=False)["steps"]
     assert [step["query"] for step in shown] == [step.query for step in answer.steps]

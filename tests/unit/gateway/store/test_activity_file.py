@@ -18,11 +18,13 @@ from toolscript.gateway.activity import Action, ActivityFilter, Ending, Entry, O
 from toolscript.gateway.savings import savings_of
 from toolscript.gateway.store import activity_log
 from toolscript.gateway.store.activity_file import (
-    PRUNE_EVERY,
     SESSION_SECONDS,
-    ActivityFile,
     Limits,
+    clear,
     open_file,
+    read_page,
+    read_usage,
+    reading,
 )
 from toolscript.gateway.store.activity_log import SqliteActivity
 
@@ -58,7 +60,9 @@ def writer(path: Path, *, begun: int, done: int) -> Iterator["subprocess.Popen[s
 
 
 def records(path: Path) -> list[Record]:
-    return [*ActivityFile(path).page(ANY, None, 10_000)]
+    with reading(path) as connection:
+        assert connection is not None
+        return read_page(connection, ANY, None, 10_000)
 
 
 def outcomes(path: Path) -> dict[str, str]:
@@ -125,7 +129,7 @@ async def test_the_oldest_rows_make_room_in_batches_and_those_that_run_stay(path
         if number % 100 == 0:
             await log.written()
     names = [record.entry.tool for record in await log.page(ANY, None, 10_000)]
-    assert 1_000 <= len(names) <= 1_000 + PRUNE_EVERY + 101
+    assert 1_000 <= len(names) <= 1_000 + activity_log.PRUNE_EVERY + 101
     assert (names[0], names[-1]) == ("tool_2999", "runs")
     log.finish(running, DONE)
     [record] = await log.page(ActivityFilter(tool="runs"), None, 10)
@@ -150,7 +154,7 @@ async def test_clearing_deletes_all_but_what_runs_and_leaves_no_trace(path: Path
     log.add(replace(CALL, tool="embarrassing"), DONE)
     running = log.begin(CALL)
     await log.written()
-    assert ActivityFile(path).clear() == 1
+    assert clear(path) == 1
     assert b"embarrassing" not in b"".join(file.read_bytes() for file in path.parent.glob("activity.db*"))
     log.finish(running, DONE)
     await log.written()
@@ -158,7 +162,7 @@ async def test_clearing_deletes_all_but_what_runs_and_leaves_no_trace(path: Path
 
 
 def test_clearing_what_is_not_there_does_nothing(path: Path) -> None:
-    assert ActivityFile(path).clear() == 0
+    assert clear(path) == 0
     assert not path.exists()
 
 
@@ -198,7 +202,7 @@ async def test_a_locked_file_delays_calls_once_and_is_written_when_it_is_free(
     blocking.close()
     async with asyncio.timeout(30):
         while log.problem:
-            await log._queue.written(0.05)
+            await asyncio.to_thread(_wait_for_the_thread, log)
     assert len(records(path)) == 101
     assert {record.outcome for record in records(path)} == {Outcome.OK}
     warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
@@ -206,6 +210,12 @@ async def test_a_locked_file_delays_calls_once_and_is_written_when_it_is_free(
         "the activity log cannot be written; calls go on without it",
         "the activity log is written again",
     ]
+
+
+def _wait_for_the_thread(log: SqliteActivity) -> None:
+    thread = log._thread
+    assert thread is not None
+    thread.join(0.05)
 
 
 @pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\x00" + b"\xff" * 5_000])
@@ -218,11 +228,11 @@ async def test_a_file_that_is_no_log_stops_nothing_and_can_be_cleared(
     assert str(path) in log.problem
     assert list(await log.page(ANY, None, 10)) == []
     assert await asyncio.to_thread(path.read_bytes) == content
-    ActivityFile(path).clear()
+    clear(path)
     log.add(replace(CALL, tool="later"), DONE)
     async with asyncio.timeout(30):
         while log.problem:
-            await log._queue.written(0.05)
+            await asyncio.to_thread(_wait_for_the_thread, log)
     assert "later" in outcomes(path)
 
 
@@ -285,13 +295,15 @@ asyncio.run(main())
     assert 0 < len(records(path)) < 500, "what was written before is there"
 
 
-async def test_what_cannot_be_measured_is_logged_without_its_size(log: SqliteActivity) -> None:
+async def test_what_cannot_be_measured_ends_neither_the_log_nor_its_neighbours(log: SqliteActivity) -> None:
     def measure() -> int:
         raise RuntimeError("a secret")
 
     log.add(CALL, replace(DONE, measure=measure))
     log.add(CALL, DONE)
-    assert [record.result_bytes for record in await log.page(ANY, None, 10)] == [300, None]
+    assert len(await log.page(ANY, None, 10)) == 1
+    log.add(CALL, DONE)
+    assert len(await log.page(ANY, None, 10)) == 2
     assert log.problem == ""
 
 
@@ -310,17 +322,19 @@ async def test_usage_counts_searches_calls_and_the_sessions_of_mcp_clients(
     log.add(*found(day - 1, "cursor"))
     log.add(replace(CALL, at=day), DONE)
     await log.written()
-    usage = Usage(searches=5, calls=1, sessions=3, searched_bytes=4 * 1_100)
-    assert ActivityFile(path).usage(day) == usage
+    with reading(path) as connection:
+        assert connection is not None
+        assert read_usage(connection, day) == Usage(searches=5, calls=1, sessions=3, searched_bytes=4 * 1_100)
 
 
 async def test_the_table_of_sessions_of_an_earlier_version_is_cleared(path: Path, log: SqliteActivity) -> None:
     log.add(CALL, DONE)
     await log.written()
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with reading(path) as connection:
+        assert connection is not None
         connection.execute("CREATE TABLE sessions (client TEXT)")
         connection.execute("INSERT INTO sessions VALUES ('embarrassing')")
-    assert ActivityFile(path).clear() == 1
+    assert clear(path) == 1
     assert b"embarrassing" not in b"".join(file.read_bytes() for file in path.parent.glob("activity.db*"))
 
 

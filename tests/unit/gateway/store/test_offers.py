@@ -121,23 +121,6 @@ def test_a_later_offer_replaces_the_earlier_one_of_its_server(clock: Clock, kept
     assert remembered.age == 10, "of the oldest of them"
 
 
-def test_a_server_more_or_less_loses_no_other_servers_tools(kept: Path) -> None:
-    notes = ServerSpec("notes", Transport.STDIO, command="notes")
-    more = OfferFile(kept.parent, [*SPECS, notes])
-    assert names(more.recall(60)) == ["files", "mail"]
-    more.remember([Offer("notes", ())])
-    kept.unlink()
-    assert names(OfferFile(kept.parent, [*SPECS, notes]).recall(60)) == ["files", "mail", "notes"]
-    assert names(OfferFile(kept.parent, [MAIL]).recall(60)) == ["mail"]
-    assert names(OfferFile(kept.parent, [replace(FILES, command="other"), MAIL]).recall(60)) == ["mail"]
-
-
-def test_a_failure_in_another_set_of_servers_is_not_looked_up(tmp_path: Path) -> None:
-    OfferFile(tmp_path, SPECS).remember([], {"mail": "it did not answer"})
-    assert OfferFile(tmp_path, SPECS).recall(60, 60).failed
-    assert OfferFile(tmp_path, [MAIL]).recall(60, 60) == CachedOffers()
-
-
 def test_an_empty_list_of_offers_is_not_a_change(kept: Path) -> None:
     OfferFile(kept.parent, SPECS).remember([])
     assert names(OfferFile(kept.parent, SPECS).recall(60)) == ["files", "mail"]

@@ -115,11 +115,3 @@ def test_cut_off_at_any_place_it_is_read_or_left_out() -> None:
     whole = bytes(book(CHAPTERS, outline=True).output())
     for end in range(0, len(whole), len(whole) // 40):
         assert read_or_reason("a.pdf", whole[:end])
-
-
-def test_what_a_browser_prints_on_each_page_is_no_text() -> None:
-    above = "11/19/26, 1:42 PM Rotation of keys"
-    page = lines(above, "Keys are rotated each month.", "file:///home/ann/keys.html 1/1")
-    assert texts(read("keys.pdf", pdf_of(page)), BlockKind.TEXT) == ["Keys are rotated each month."]
-    dated = lines("11/19/26 was the day on which it began.", "See https://example.com/ for 1/2 of it.")
-    assert len(texts(read("day.pdf", pdf_of(dated)), BlockKind.TEXT)) == 1

@@ -106,5 +106,5 @@ async def put_two(client: httpx2.AsyncClient) -> None:
         {"id": "doc-1", "text": "Keys lie under the mat."},
         {"id": "doc-2", "text": "Mail comes at noon."},
     ]
-    answer = await client.put("/api/v1/documents", json={"documents": documents})
+    answer = await client.put("/documents", json={"documents": documents})
     assert answer.status_code == 200, answer.text

@@ -144,7 +144,7 @@ def test_documents_are_found_with_the_token_shown_and_not_without_it(demo: Demo)
 def test_the_tenant_may_put_a_document_and_finds_it(demo: Demo) -> None:
     put = {"documents": [{"id": "own", "text": "The espresso machine is descaled on Thursdays."}]}
     headers = {"authorization": f"Bearer {_token(demo)}"}
-    answer = httpx2.put(f"{demo.address}/api/v1/documents", json=put, headers=headers, trust_env=False)
+    answer = httpx2.put(f"{demo.address}/documents", json=put, headers=headers, trust_env=False)
     assert answer.status_code == 200, answer.text
     result = demo.post("/search", {"query": "when is the espresso machine descaled", "top_k": 1}, _token(demo))
     assert result.json()["hits"][0]["doc_id"] == "own"
@@ -193,9 +193,9 @@ def test_the_commands_shown_run_unchanged_in_a_shell(demo: Demo) -> None:
         check=True,
     )
     tools, knowledge, documents = (json.loads(line) for line in done.stdout.splitlines() if line)
-    assert tools["tools"][0]["name"] == "create_event"
+    assert tools["results"][0]["name"] == "create_event"
     assert knowledge["results"][0]["source"]["title"] == "Compost"
-    assert documents["hits"][0]["doc_id"] == "handbook-holiday"
+    assert documents["results"][0]["id"] == "handbook-holiday"
 
 
 def test_the_command_line_searches_the_demo(demo: Demo) -> None:

@@ -93,8 +93,8 @@ async def test_a_search_without_a_part_is_counted_as_degraded_by_that_part() -> 
 async def test_requests_are_timed_by_the_template_of_their_route() -> None:
     async with watched(FIGURES) as client:
         await put_two(client)
-        await client.get("/api/v1/documents/doc-1")
-        await client.get("/api/v1/documents/none-such")
+        await client.get("/documents/doc-1")
+        await client.get("/documents/none-such")
         await client.get("/nowhere/at/all")
         await client.patch("/search")
         await client.request("BREW", "/search")
@@ -104,10 +104,10 @@ async def test_requests_are_timed_by_the_template_of_their_route() -> None:
         for name, received in shown(shown_now)
         if name == "toolscript_http_request_seconds_count" and (labels := dict(received))
     }
-    template = next(route for _, route, _ in seen if route.startswith("/api/v1/documents/"))
-    assert re.fullmatch(r"/api/v1/documents/\{[^}]+\}", template)
+    template = next(route for _, route, _ in seen if route.startswith("/documents/"))
+    assert re.fullmatch(r"/documents/\{[^}]+\}", template)
     assert seen == {
-        ("PUT", "/api/v1/documents", "200"),
+        ("PUT", "/documents", "200"),
         ("GET", template, "200"),
         ("GET", template, "404"),
         ("GET", "unmatched", "404"),
@@ -120,7 +120,7 @@ async def test_paths_ids_and_tenants_add_no_series() -> None:
     async with watched(FIGURES) as client:
 
         async def ask(name: str) -> None:
-            await client.get(f"/api/v1/documents/{name}")
+            await client.get(f"/documents/{name}")
             await client.get(f"/{name}/{name}")
             await client.post("/search", json={"query": name})
 
@@ -185,11 +185,11 @@ async def test_a_put_stopped_by_a_server_error_is_counted_and_a_client_error_is_
     async with watched(FIGURES, embedder=NeverDone()) as client:
         headers = {"content-type": "application/x-ndjson"}
         lines = "".join(f'{{"id": "{number}", "text": "Some words."}}\n' for number in range(130))
-        ended = await client.put("/api/v1/documents", content=lines, headers=headers)
+        ended = await client.put("/documents", content=lines, headers=headers)
         assert ended.status_code == 200
         assert '"error":{"code": "UNAVAILABLE"' in ended.text.splitlines()[-1]
-        assert (await client.put("/api/v1/documents", content=b"{", headers=headers)).status_code == 200
-        assert (await client.put("/api/v1/documents", json={})).status_code == 422
+        assert (await client.put("/documents", content=b"{", headers=headers)).status_code == 200
+        assert (await client.put("/documents", json={})).status_code == 422
         shown_now = await page(client)
     assert value(shown_now, "toolscript_document_puts_stopped_total") == 1
     assert value(shown_now, "toolscript_documents_put_total", outcome="created") == 64

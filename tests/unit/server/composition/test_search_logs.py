@@ -82,16 +82,16 @@ async def test_every_search_for_tools_is_logged_with_what_the_setting_keeps(
     pool: Pool, kept: str, text: str
 ) -> None:
     async with served(await some_products(), {"tool_search_log": kept}, pool) as service:
-        answer = (await service.http.post("/api/v1/search", json={"query": TEXT})).json()
+        answer = (await service.http.post("/api/v1/tools/search", json={"query": TEXT})).json()
         await service.find_tools(TEXT, search_type="keyword")
         await service.http.get("/api/v1/search/tools", params={"query": TEXT})
         await service.mcp.answer("search_tools", {"query": TEXT})
         assert (await service.http.get("/api/v1/search/skills", params={"query": TEXT})).status_code == 200
-        assert (await service.http.post("/api/v1/search", json={"query": " "})).status_code == 400
+        assert (await service.http.post("/api/v1/tools/search", json={"query": " "})).status_code == 400
     rows = await logged(pool)
     assert rows[0]["query_id"] == answer["query_id"]
-    assert rows[0]["tool_id"] == answer["tools"][0]["db_id"]
-    assert rows[0]["hits"] == len(answer["tools"])
+    assert rows[0]["tool_id"] == answer["results"][0]["id"]
+    assert rows[0]["hits"] == len(answer["results"])
     assert [(row["channel"], row["search_type"], row["strategy"], row["scope"]) for row in rows] == [
         ("http", "hybrid", rows[0]["strategy"], "default"),
         ("http", "keyword", rows[1]["strategy"], "default"),

@@ -23,7 +23,7 @@ from toolscript.tools.indexing import worker as workers
 
 pytestmark = pytest.mark.requirement("SK-009")
 
-SEARCH = {"query": "create pull request", "tool_threshold": 0.0}
+SEARCH = {"query": "create pull request", "threshold": 0.0}
 PATIENCE_SECONDS = 60.0
 
 
@@ -56,8 +56,8 @@ async def put(stores: Stores) -> None:
 
 
 async def found(client: httpx2.AsyncClient) -> list[str]:
-    answer = await client.post("/api/v1/search", json=SEARCH)
-    return [hit["name"] for hit in answer.json()["tools"]] if answer.status_code == 200 else []
+    answer = await client.post("/api/v1/tools/search", json=SEARCH)
+    return [hit["name"] for hit in answer.json()["results"]] if answer.status_code == 200 else []
 
 
 async def until_found(client: httpx2.AsyncClient) -> None:
@@ -127,7 +127,7 @@ async def test_without_it_nothing_is_followed(own: Installation) -> None:
     off = Installation({**own.environment, "TOOLSCRIPT_SERVE_WORKER": "false"})
     async with elsewhere(off) as stores, serving(off) as client:
         await put(stores)
-        answer = await client.post("/api/v1/search", json=SEARCH)
+        answer = await client.post("/api/v1/tools/search", json=SEARCH)
         assert answer.status_code == 503
         assert "toolscript worker" in answer.json()["error"]["details"]["hint"]
         assert [version.fingerprint for version in await stores.dirty.index_versions()] == [None]

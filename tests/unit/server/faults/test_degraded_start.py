@@ -14,7 +14,7 @@ from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
 from tests.unit.server.faults.builders import FOUND, asking, fill
 from toolscript.server.serve import open_app
 
-SEARCH = {"query": "create pull request", "tool_threshold": 0.0}
+SEARCH = {"query": "create pull request", "threshold": 0.0}
 LISTS = ("/api/v1/tools?limit=1", "/api/v1/skills?limit=1")
 
 
@@ -28,9 +28,9 @@ async def serving(environment: Mapping[str, str]) -> AsyncIterator[httpx2.AsyncC
 
 async def until_found(client: httpx2.AsyncClient) -> None:
     async with asyncio.timeout(20):
-        while (answer := await client.post("/api/v1/search", json=SEARCH)).status_code != 200:  # noqa: ASYNC110
+        while (answer := await client.post("/api/v1/tools/search", json=SEARCH)).status_code != 200:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-    assert answer.json()["tools"][0]["name"] == FOUND
+    assert answer.json()["results"][0]["name"] == FOUND
 
 
 @pytest.mark.requirement("API-002", "EC-009")
@@ -42,7 +42,7 @@ async def test_it_starts_without_qdrant_and_searches_as_soon_as_that_answers(
         await line.fail(fault)
         behind = {**installed.environment, "TOOLSCRIPT_QDRANT_GRPC_PORT": str(line.port)}
         async with serving(behind) as client:
-            refused = await client.post("/api/v1/search", json=SEARCH)
+            refused = await client.post("/api/v1/tools/search", json=SEARCH)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             assert [(await client.get(path)).status_code for path in LISTS] == [200, 200]
             health = await client.get("/readyz")
@@ -74,7 +74,7 @@ async def test_it_starts_without_an_index_names_the_command_that_builds_it_and_t
     with EmbeddingEndpoint(64) as endpoint:
         own = Installation({**installation.environment, **asking(endpoint)})
         async with serving(own.environment) as client:
-            refused = await client.post("/api/v1/search", json=SEARCH)
+            refused = await client.post("/api/v1/tools/search", json=SEARCH)
             assert refused.status_code == 503
             assert "toolscript worker" in refused.json()["error"]["details"]["hint"]
             await fill(own.settings)

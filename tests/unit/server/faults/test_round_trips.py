@@ -34,9 +34,9 @@ async def client(installed: Installation) -> AsyncIterator[httpx2.AsyncClient]:
 
 async def search(client: httpx2.AsyncClient, strategy: str) -> None:
     query = f"create pull request {next(NUMBERS)}"
-    asked = {"query": query, "strategy": strategy, "tool_threshold": 0.0, "skill_threshold": 0.0}
-    metadata = (await client.post("/api/v1/search", json=asked)).json()["metadata"]
-    assert (metadata["degraded"], metadata["strategy_used"]) == ([], strategy)
+    asked = {"query": query, "strategy": strategy, "threshold": 0.0, "skill_threshold": 0.0}
+    metadata = (await client.post("/api/v1/tools/search", json=asked)).json()["metadata"]
+    assert (metadata["degraded"], metadata["strategy"]) == ([], strategy)
 
 
 async def calls_in_a_row(client: httpx2.AsyncClient, strategy: str) -> int:

@@ -67,7 +67,7 @@ def put_documents(service: Furnished) -> None:
     body = {"documents": [{"id": document_id, "text": f"About {document_id}."} for document_id in DOCUMENT_IDS]}
     headers = {"authorization": f"Bearer {service.token}"}
     answer = httpx2.put(
-        f"{service.url}/api/v1/documents", json=body, headers=headers, trust_env=False, verify=False, timeout=60
+        f"{service.url}/documents", json=body, headers=headers, trust_env=False, verify=False, timeout=60
     )
     assert answer.json()["counts"]["created"] == MANY, answer.text
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from toolscript.client import answers
-from toolscript.client.records import list_from_json
 from toolscript.core.items import ItemKind, Schemas
 from toolscript.tools.model.answer import (
     AbsenceReason,
@@ -20,7 +19,7 @@ from toolscript.tools.model.answer import (
     WhyNotAnswer,
 )
 from toolscript.tools.model.query import Strategy
-from toolscript.tools.schemas.search import SearchAnswer, SkillsFound
+from toolscript.tools.schemas.search import SkillSearchAnswer, ToolSearchAnswer
 
 EXPLAINED = Explanation(3, {"words": 0.5, "meaning": -0.25}, 0.5, None, ("files",))
 NEAR = ToolHit(8, ItemKind.TOOL, "disk", "write", "Write\x1b[2J", 0.125, confidence=0.5)
@@ -67,17 +66,18 @@ EMPTY = ToolAnswer("x", (), 0, "none", Timings(), good_match=None)
     ],
 )
 def test_an_answer_survives_a_round_trip(answer: ToolAnswer) -> None:
-    data = json.loads(SearchAnswer.of(answer, "1").model_dump_json())
-    read = answers.SearchAnswer.from_json(data)
+    data = json.loads(ToolSearchAnswer.of(answer, "1").model_dump_json())
+    read = answers.ToolSearchAnswer.from_json(data)
     assert read.to_json() == data
-    assert [hit.db_id for hit in read.tools] == [hit.id for hit in answer.hits]
-    assert read.metadata.strategy_used == answer.strategy_used
-    assert (read.why_not is None) == (answer.absence is None)
+    assert [hit.id for hit in read.results] == [hit.id for hit in answer.hits]
+    assert read.metadata.strategy == answer.strategy_used
+    assert (read.metadata.why_not is None) == (answer.absence is None)
 
 
 def test_matched_skills_survive_a_round_trip() -> None:
     answer = SkillAnswer(SKILLS, ("skills",), "keyword", 2.5, "abc")
-    data = json.loads(SkillsFound.of(answer).model_dump_json())
-    read = list_from_json(answers.SkillMatch, data)
-    assert [skill.to_json() for skill in read] == data
-    assert [(skill.id, skill.score) for skill in read] == [("files", 0.5), ("mail", None)]
+    data = json.loads(SkillSearchAnswer.of(answer, "1").model_dump_json())
+    read = answers.SkillSearchAnswer.from_json(data)
+    assert read.to_json() == data
+    assert [(skill.id, skill.score) for skill in read.results] == [("files", 0.5), ("mail", None)]
+    assert (read.query_id, read.metadata.took_ms, read.metadata.weights_version) == ("1", 2.5, None)

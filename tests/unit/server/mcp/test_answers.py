@@ -138,24 +138,22 @@ async def test_a_tool_that_fails_for_an_engine_does_not_tell_its_address(
 
 async def test_tools_are_found_described_and_narrowed_by_skill(world: World) -> None:
     async with world.client() as client:
-        result = await client.answer("search_tools", {"query": "read the contents of a file", "tool_threshold": 0})
-        first = result["structuredContent"]["tools"][0]
+        result = await client.answer("search_tools", {"query": "read the contents of a file", "threshold": 0})
+        first = result["structuredContent"]["results"][0]
         with_schema = await client.answer(
-            "search_tools", {"query": "read the contents of a file", "tool_threshold": 0, "detail": "schema"}
+            "search_tools", {"query": "read the contents of a file", "threshold": 0, "detail": "schema"}
         )
         output = await client.answer("describe_tool", {"ids": [first["id"], 999]})
         unknown = await client.answer("describe_tool", {"id": 999})
-        prompts = await client.answer(
-            "search_tools", {"query": "a file", "item_type": "prompt", "tool_threshold": 0}
-        )
+        prompts = await client.answer("search_tools", {"query": "a file", "kind": "prompt", "threshold": 0})
     assert f"{first['tool']} " in text_of(result)
     assert f"(id {first['id']}): " in text_of(result)
     assert "input_schema" not in first
-    assert with_schema["structuredContent"]["tools"][0]["tool"] == first["tool"]
+    assert with_schema["structuredContent"]["results"][0]["tool"] == first["tool"]
     (tool,) = output["structuredContent"]["results"]
     assert (tool["tool"], output["structuredContent"]["unknown"]) == (first["tool"], [999])
     assert (unknown["isError"], "999" in text_of(unknown)) == (True, True)
-    assert {item["type"] for item in prompts["structuredContent"]["tools"]} <= {"prompt"}
+    assert {item["kind"] for item in prompts["structuredContent"]["results"]} <= {"prompt"}
 
 
 async def test_skills_are_listed_a_page_at_a_time(world: World) -> None:
@@ -182,6 +180,7 @@ async def test_earlier_names_of_arguments_are_accepted(world: World) -> None:
                     "extraction_type": "warning",
                 },
             ),
+            ("search_tools", {"query": "a file", "type": "prompt"}, {"query": "a file", "kind": "prompt"}),
             ("list_sources", {"type": "book"}, {"kind": "book"}),
         ]
         for name, earlier, now in pairs:
@@ -189,9 +188,10 @@ async def test_earlier_names_of_arguments_are_accepted(world: World) -> None:
                 (await client.answer(name, arguments))["structuredContent"] for arguments in (earlier, now)
             ]
             assert old["results"] == new["results"], name
-        whole = (await client.answer("list_sources", {}))["structuredContent"]["results"]
-        later = (await client.answer("list_sources", {"after": whole[0]["id"]}))["structuredContent"]["results"]
-        assert later == whole[1:]
+        for name in ("list_sources", "list_skills"):
+            whole = (await client.answer(name, {}))["structuredContent"]["results"]
+            later = (await client.answer(name, {"after": whole[0]["id"]}))["structuredContent"]["results"]
+            assert later == whole[1:]
 
 
 async def test_documents_are_narrowed_by_filters_and_answered_as_over_http(world: World) -> None:
@@ -200,8 +200,8 @@ async def test_documents_are_narrowed_by_filters_and_answered_as_over_http(world
         answer = await client.answer("search_documents", {"query": "bees and whales", "filters": only})
         refused = await client.answer("search_documents", {"query": "x", "filters": {"must": [{"op": "eq"}]}})
     data = answer["structuredContent"]
-    assert [hit["doc_id"] for hit in data["hits"]] == ["b.md"]
-    assert text_of(answer) == f'[1] b.md, score {data["hits"][0]["score"]:.4f} {{"year":2020}}\nBees fly.'
+    assert [result["id"] for result in data["results"]] == ["b.md"]
+    assert text_of(answer) == f'[1] b.md, score {data["results"][0]["score"]:.4f} {{"year":2020}}\nBees fly.'
     assert text_of(refused) == "filters.must.0.field cannot be understood: Field required"
 
 
@@ -223,8 +223,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("list_sources", {"limit": 0}, "limit must be a whole number from 1 to 200"),
     ("list_sources", {"cursor": "?"}, "this is no cursor of this list"),
     ("list_skills", {"cursor": "?"}, "this is no cursor of this list"),
-    ("search_tools", {"query": "x", "item_type": "toy"}, "item_type must be one of tool, prompt, resource"),
-    ("search_tools", {"query": "x", "kind": "tool"}, "search_tools has no argument 'kind'. it takes "),
+    ("search_tools", {"query": "x", "kind": "toy"}, "kind must be one of tool, prompt, resource"),
+    (
+        "search_tools",
+        {"query": "x", "kind": "tool", "type": "tool"},
+        "type is an earlier name of kind: give one of them",
+    ),
     (
         "search_knowledge",
         {"query": "x", "kind": "chunk", "extraction_type": "warning"},
@@ -235,11 +239,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {"query": "x", "kind": "chunk", "type": "chunk"},
         "type is an earlier name of kind and extraction_type: give these",
     ),
-    ("search_tools", {"query": "x", "tool_threshold": "high"}, "tool_threshold must be a number from 0 to 1"),
+    ("search_tools", {"query": "x", "threshold": "high"}, "threshold must be a number from 0 to 1"),
     ("describe_tool", {}, "id must be given, or `ids`, and not both"),
     ("describe_tool", {"ids": list(range(1, 12))}, "ids must be a list of 1 to 10 ids"),
     ("describe_tool", {"id": "1"}, "id must be a whole number from 1 to "),
-    ("search_documents", {"query": "x", "top_k": 50}, "top_k must be a whole number from 1 to 20"),
+    ("search_documents", {"query": "x", "limit": 50}, "limit must be a whole number from 1 to 20"),
     (
         "search_documents",
         {"query": "x", "search_type": "psychic"},
@@ -314,7 +318,7 @@ async def test_results_match_the_output_schema(world: World) -> None:
             "get_passage": {"chunk_id": hit["source"]["chunk_id"]},
             "get_source": {"source_id": hit["source"]["source_id"]},
             "list_sources": {},
-            "search_tools": {"query": "read a file", "tool_threshold": 0, "detail": "schema"},
+            "search_tools": {"query": "read a file", "threshold": 0, "detail": "schema"},
             "describe_tool": {"id": 1},
             "list_skills": {},
             "search_documents": {"query": "whales"},

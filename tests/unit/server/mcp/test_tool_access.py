@@ -143,6 +143,6 @@ async def test_documents_are_those_of_the_tenant_whose_token_it_is(world: World)
         other = await client.answer(
             "search_documents", {"query": "whales"}, shown=bearer(an_issuer().token("other"))
         )
-    assert own["structuredContent"]["hits"][0]["doc_id"] == "a.md"
-    assert other["structuredContent"]["hits"] == []
+    assert own["structuredContent"]["results"][0]["id"] == "a.md"
+    assert other["structuredContent"]["results"] == []
     assert [item["caller"].tenant.name for item in world.documents.searched] == ["acme", "other"]

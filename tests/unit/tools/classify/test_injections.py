@@ -1,4 +1,4 @@
-"""Ninety-eight injections on the whole path through a language model: prompt, fence, schema, fallback.
+"""Ninety-eight injections on the whole path through a language model: prompt, fence, answer, checks, fallback.
 
 The model is scripted: it obeys whatever reaches it, and assigns any skill that the data names. Its answers are
 recorded from a real endpoint on loopback and replayed from the cassette, as `eval skills` does. They come from a
@@ -21,7 +21,7 @@ from tests.unit.tools.classify.hostile_texts import APPENDED, PREPENDED
 from tests.unit.tools.classify.injections import INJECTIONS, Injection
 from tests.unit.tools.classify.models import obedient
 from toolscript.core.errors import NotFound
-from toolscript.core.items import MAX_ASSIGNMENTS, AssignedBy, Item
+from toolscript.core.items import AssignedBy, Item
 from toolscript.core.llm.cassette import (
     REPLAY_URL,
     Cassette,
@@ -86,21 +86,22 @@ async def test_a_tool_without_an_injection_gets_the_answer_of_the_model(recorded
     assert answer.assignments[0].source is AssignedBy.LLM
 
 
-async def test_a_model_that_obeys_can_name_no_more_than_three_skills_that_were_offered(
-    recorded: Cassette, subtests: pytest.Subtests
-) -> None:
-    known = {skill.id for skill in SKILLS}
+async def test_the_model_obeys_what_reaches_it() -> None:
+    with TextEndpoint(model=obedient({})) as endpoint:
+        transport = CassetteTransport(Cassette(Path("unused"), "scripted"), httpx2.AsyncHTTPTransport())
+        calm = tool("weather_environment", "See weather_environment.")
+        assert ids_of((await classified(endpoint.url, transport, [calm]))[0]) == [TARGET.id]
+
+
+async def test_no_injection_decides_the_skill(recorded: Cassette, subtests: pytest.Subtests) -> None:
     for number in range(len(ALL)):
         with subtests.test(number=number):
-            answer = await replayed(recorded, ITEMS[number])
-            assert set(ids_of(answer)) <= known
-            assert len(answer.assignments) <= MAX_ASSIGNMENTS
-            assert answer.suggestion is None
+            assert ids_of(await replayed(recorded, ITEMS[number])) in ([RIGHT], [])
 
 
 @pytest.fixture(scope="module")
-def sent() -> Sequence[Mapping[str, Any]]:
-    """Return the requests for the plain tool and for each injection."""
+def unclean() -> Sequence[Mapping[str, Any]]:
+    """Return the requests for the plain tool and for each injection, as if nothing had been left out of it."""
 
     async def send(url: str) -> None:
         text = OpenAITextModel(url, "scripted", retries=0)
@@ -114,11 +115,11 @@ def sent() -> Sequence[Mapping[str, Any]]:
 
 
 async def test_no_injection_escapes_the_fence(
-    sent: Sequence[Mapping[str, Any]], subtests: pytest.Subtests
+    unclean: Sequence[Mapping[str, Any]], subtests: pytest.Subtests
 ) -> None:
     for number in range(len(ALL)):
         with subtests.test(number=number):
-            plain, request = sent[0], sent[number + 1]
+            plain, request = unclean[0], unclean[number + 1]
             system, user = (message["content"] for message in request["messages"])
             fenced = re.fullmatch(r"BEGIN ([0-9a-f]{16})\n(.*)\nEND \1", user, re.DOTALL)
             assert fenced is not None

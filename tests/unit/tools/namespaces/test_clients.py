@@ -117,8 +117,8 @@ async def test_a_token_sees_the_namespaces_of_its_claim(
             assert await client.names(f"{API}/{listed}?limit=200") == seen, listed
         # Decisions about skills, which all namespaces share, belong to none.
         assert await client.names(f"{API}/audit") - {None} == seen
-        found = (await client.ask("POST", f"{API}/search", SEARCH)).json()
-        assert {hit["namespace"] for hit in found["tools"]} == seen
+        found = (await client.ask("POST", f"{API}/tools/search", SEARCH)).json()
+        assert {hit["namespace"] for hit in found["results"]} == seen
         assert bool(found["metadata"]["unskilled_count"]) is bool(seen)
         described = await client.mcp.answer("describe_tool", {"ids": [1, 7, 13]})
         assert described["isError"] is not bool(seen)
@@ -155,10 +155,10 @@ async def test_another_claim_can_name_the_namespaces(tmp_path: Path) -> None:
 async def test_an_anonymous_client_sees_the_default_namespace(shared: Service) -> None:
     for listed in ("tools", "sources"):
         assert await shared.anonymous.names(f"{API}/{listed}") == {"default"}
-    found = (await shared.anonymous.ask("POST", f"{API}/search", SEARCH)).json()
-    assert {hit["namespace"] for hit in found["tools"]} == {"default"}
+    found = (await shared.anonymous.ask("POST", f"{API}/tools/search", SEARCH)).json()
+    assert {hit["namespace"] for hit in found["results"]} == {"default"}
     assert (await shared.anonymous.ask("GET", f"{API}/tools/7")).status_code == 404
-    refused = await shared.anonymous.ask("POST", f"{API}/search", {**SEARCH, "namespaces": [ALPHA]})
+    refused = await shared.anonymous.ask("POST", f"{API}/tools/search", {**SEARCH, "namespaces": [ALPHA]})
     assert refused.status_code == 403
 
 
@@ -169,22 +169,22 @@ async def test_an_administrator_lists_all_namespaces_and_searches_the_named_ones
         assert await shared.admin.names(f"{API}/{listed}?namespace={BETA}") == {BETA}
         assert await shared.admin.names(f"{API}/{listed}?namespace=unheard-of") == set()
     for named in ([], [BETA], [ALPHA, BETA], [*every]):
-        found = (await shared.admin.ask("POST", f"{API}/search", {**SEARCH, "namespaces": named})).json()
-        assert {hit["namespace"] for hit in found["tools"]} == set(named or ["default"])
+        found = (await shared.admin.ask("POST", f"{API}/tools/search", {**SEARCH, "namespaces": named})).json()
+        assert {hit["namespace"] for hit in found["results"]} == set(named or ["default"])
 
 
 async def test_a_request_narrows_to_namespaces_that_the_token_sees(shared: Service) -> None:
     client = shared.client([ALPHA, BETA])
-    found = (await client.ask("POST", f"{API}/search", {**SEARCH, "namespaces": [BETA]})).json()
-    assert {hit["namespace"] for hit in found["tools"]} == {BETA}
+    found = (await client.ask("POST", f"{API}/tools/search", {**SEARCH, "namespaces": [BETA]})).json()
+    assert {hit["namespace"] for hit in found["results"]} == {BETA}
     assert await client.names(f"{API}/tools?namespace={ALPHA}") == {ALPHA}
     refusals = [
-        (await client.ask("POST", f"{API}/search", {**SEARCH, "namespaces": [ALPHA, other]})).json()
+        (await client.ask("POST", f"{API}/tools/search", {**SEARCH, "namespaces": [ALPHA, other]})).json()
         for other in ("default", "unheard-of")
     ]
     assert refusals[0] == refusals[1]
     assert refusals[0]["error"]["code"] == "FORBIDDEN"
-    invalid = await client.ask("POST", f"{API}/search", {**SEARCH, "namespaces": ["Not a name"]})
+    invalid = await client.ask("POST", f"{API}/tools/search", {**SEARCH, "namespaces": ["Not a name"]})
     assert invalid.status_code == 422
 
 
@@ -192,12 +192,12 @@ async def test_mcp_tells_tools_of_one_name_in_two_namespaces_apart(tmp_path: Pat
     """They are in the default namespace, and in another one."""
     async with planted(tmp_path, ("default", "amsel"), (ALPHA, "amsel")) as service:
         client = service.client(["default", ALPHA])
-        arguments = {"query": "send an email to a person", "limit": 20, "tool_threshold": 0}
+        arguments = {"query": "send an email to a person", "limit": 20, "threshold": 0}
         answer = await client.mcp.answer("search_tools", arguments)
-        found = [hit for hit in answer["structuredContent"]["tools"] if hit["tool"] == "amselhaus__amsel_mail"]
+        found = [hit for hit in answer["structuredContent"]["results"] if hit["tool"] == "amselhaus__amsel_mail"]
         assert {hit["namespace"] for hit in found} == {"default", ALPHA}
-        by_http = (await client.ask("POST", f"{API}/search", SEARCH)).json()["tools"]
-        namespaces = {hit["db_id"]: hit["namespace"] for hit in by_http}
+        by_http = (await client.ask("POST", f"{API}/tools/search", SEARCH)).json()["results"]
+        namespaces = {hit["id"]: hit["namespace"] for hit in by_http}
         assert all(namespaces[hit["id"]] == hit["namespace"] for hit in found)
         ids = {hit["namespace"]: hit["id"] for hit in found}
         text = answer["content"][0]["text"]

@@ -41,12 +41,12 @@ def _searches() -> Iterator[Json]:
 
 
 SEARCHES = [*_searches()]
-
-
-def _queries() -> Iterator[str]:
-    for query in QUERIES:
-        for more in ("", f"&namespaces={ALPHA}", f"&namespaces={BETA}", f"&namespaces={ALPHA}&namespaces={BETA}"):
-            yield f"?query={query}&threshold=0&limit=32{more}"
+ALIAS_SEARCHES = [body for body in SEARCHES if "namespaces" not in body]
+SKILL_SEARCHES: list[Json] = [
+    {"query": query, "threshold": 0, "limit": 32, **more}
+    for query in QUERIES
+    for more in ({}, {"namespaces": [ALPHA]}, {"namespaces": [BETA]})
+]
 
 
 def _gets(path: str, *queries: str) -> list[tuple[str, Any]]:
@@ -84,9 +84,11 @@ CALLS: dict[str, list[tuple[str, Any]]] = {
     "GET /jobs": _gets("/jobs", *PAGES),
     "GET /jobs/{job_id}": _each("/jobs/{}", MINE, THEIRS, NOBODYS),
     "GET /audit": _gets("/audit", *PAGES, "?limit=200"),
-    "POST /search": [(f"{API}/search", body) for body in SEARCHES],
-    "GET /search/tools": _gets("/search/tools", *_queries()),
-    "GET /search/skills": _gets("/search/skills", *_queries()),
+    "POST /tools/search": [(f"{API}/tools/search", body) for body in SEARCHES],
+    "POST /skills/search": [(f"{API}/skills/search", body) for body in SKILL_SEARCHES],
+    "POST /search": [(f"{API}/search", body) for body in ALIAS_SEARCHES],
+    "GET /search/tools": _gets("/search/tools", *(f"?query={query}&threshold=0&limit=50" for query in QUERIES)),
+    "GET /search/skills": _gets("/search/skills", *(f"?query={query}&threshold=0&limit=32" for query in QUERIES)),
     "PUT /tools/{tool_id}/skills": _each(
         "/tools/{}/skills", OF_BETA, OF_NONE, OF_ALPHA, body={"skill_ids": [SKILL], **REVIEW}
     ),
@@ -132,7 +134,7 @@ ADMIN_ONLY = {"POST /skills", "PUT /skills/{skill_id}", "PATCH /skills/{skill_id
     f"POST /suggestions/{{suggestion_id}}/{decision}" for decision in ("approve", "reject", "merge", "undo")
 }
 # What two equal requests may answer differently: times and ids of requests, and ids that were given out later.
-VOLATILE = {"took_ms", "query_id", "at", "request_id"}
+VOLATILE = {"took_ms", "stages_ms", "query_id", "at", "request_id"}
 LATER_IDS = {"POST /jobs", "DELETE /sources/{name}", "POST /curation"}
 
 
@@ -222,10 +224,7 @@ async def require_untouched(shared: Service) -> None:
 
 
 MCP_CALLS: list[tuple[str, Json]] = [
-    *(
-        ("search_tools", {"query": query, "tool_threshold": 0, "limit": 20, "detail": "schema"})
-        for query in QUERIES
-    ),
+    *(("search_tools", {"query": query, "threshold": 0, "limit": 20, "detail": "schema"}) for query in QUERIES),
     ("search_tools", {"query": QUERIES[0], "namespaces": [ALPHA]}),
     ("search_tools", {"query": QUERIES[0], "namespaces": [BETA]}),
     ("search_tools", {"query": QUERIES[0], "namespaces": ["unheard-of"]}),

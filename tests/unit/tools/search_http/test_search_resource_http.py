@@ -1,4 +1,4 @@
-"""What POST /api/v1/search and its stages have beyond the source document: verdict, steps, servers, why not."""
+"""POST /api/v1/tools/search and /api/v1/skills/search: the same search as the aliases, in the words of the API."""
 
 from typing import Any
 from uuid import UUID
@@ -11,36 +11,42 @@ from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 
 pytestmark = pytest.mark.requirement("API-001")
 
-SKILLS, TOOLS = f"{SEARCH}/skills", f"{SEARCH}/tools"
+TOOLS, SKILLS = "/api/v1/tools/search", "/api/v1/skills/search"
 QUERY = "read a file"
 
 
-async def search(searching: Searching, **body: Any) -> Json:
-    return await searching.search(body.pop("query", QUERY), **body)
+async def search(searching: Searching, path: str = TOOLS, **body: Any) -> Json:
+    return dict(await searching.service.ask("POST", path, 200, {"query": QUERY, **body}))
 
 
-async def test_an_answer_has_the_parts_of_the_source_document_first(searching: Searching) -> None:
-    answer = await search(searching, limit=1)
-    assert [*answer] == ["query", "tools", "matched_skills", "metadata", "query_id", "steps", "why_not"]
-    assert [*answer["tools"][0]][:6] == ["id", "db_id", "type", "name", "description", "score"]
-    assert (answer["tools"][0]["namespace"], answer["why_not"]) == ("default", None)
+async def test_results_are_those_of_the_alias_under_the_names_of_the_api(searching: Searching) -> None:
+    alias = await searching.search(QUERY, item_type="tool", tool_threshold=0.2, limit=3, explain=True)
+    answer = await search(searching, kind="tool", threshold=0.2, limit=3, explain=True)
+    assert answer.keys() == {"query_id", "results", "steps", "metadata"}
+    renamed = [
+        {"kind" if name == "type" else name: value for name, value in tool.items() if name != "id"}
+        for tool in alias["tools"]
+    ]
+    expected = [{"id" if name == "db_id" else name: value for name, value in tool.items()} for tool in renamed]
+    assert answer["results"] == [{**tool, "namespace": "default"} for tool in expected]
+    assert expected
 
 
-async def test_the_stages_alone_find_what_a_search_finds(searching: Searching) -> None:
-    whole = await search(searching, skill_threshold=0.1, include_schemas=False, strategy="direct", limit=10)
-    (first, *_) = await searching.tools(QUERY, namespaces="default")
-    assert {name: whole["tools"][0][name] for name in first} == first
-    routed = await search(searching, skill_threshold=0.1, skill_limit=3)
-    skills = await searching.skills(QUERY, limit=3, threshold=0.1, namespaces="default")
-    # A whole search adds those that only words matched.
-    assert skills == routed["matched_skills"][: len(skills)] != []
-
-
-@pytest.mark.parametrize("path", ["/api/v1/tools/search", "/api/v1/skills/search"])
-async def test_there_is_no_second_path(searching: Searching, path: str) -> None:
-    answer = await searching.service.client.post(path, json={"query": QUERY})
-    assert answer.status_code in (404, 405)
-    assert answer.json()["error"]["code"] in ("NOT_FOUND", "METHOD_NOT_ALLOWED")
+async def test_metadata_has_what_the_alias_has_with_one_word_for_each_thing(searching: Searching) -> None:
+    alias, answer = await searching.search(QUERY), await search(searching)
+    old, new = alias["metadata"], answer["metadata"]
+    assert new["matched_skills"] == alias["matched_skills"]
+    names = {
+        "strategy": "strategy_used",
+        "search_type": "search_type_used",
+        "skill_ids": "skill_ids_used",
+        "candidate_count": "stage2_candidate_count",
+        "index_version": "index",
+        **{name: name for name in ("unskilled_count", "degraded", "good_match", "unmatched_words", "near_misses")},
+    }
+    assert {name: new[name] for name in names} == {name: old[before] for name, before in names.items()}
+    assert new["took_ms"] >= new["stages_ms"]["tools"] > 0
+    assert new["why_not"] is None
 
 
 @pytest.mark.parametrize(
@@ -53,46 +59,62 @@ async def test_the_answer_names_the_weights_that_ranked_it(
 
 
 async def test_near_misses_and_why_not_speak_of_the_fields_of_this_request(searching: Searching) -> None:
-    first = (await search(searching, limit=1))["tools"][0]
-    answer = await search(searching, tool_threshold=1.0, why_not=first["id"])
-    misses = answer["metadata"]["near_misses"]
-    assert {miss["id"] for miss in misses} >= {first["id"]}
-    assert misses[0].keys() == {
+    first = (await search(searching, limit=1))["results"][0]
+    metadata = (await search(searching, threshold=1.0, why_not=str(first["id"])))["metadata"]
+    assert {miss["id"] for miss in metadata["near_misses"]} >= {first["id"]}
+    assert metadata["near_misses"][0].keys() == {
         "id",
-        "db_id",
-        "type",
         "namespace",
+        "kind",
         "server",
         "name",
         "description",
         "score",
         "confidence",
     }
-    assert (answer["why_not"]["id"], answer["why_not"]["reason"]) == (first["id"], "below_threshold")
-    assert "`tool_threshold`" in answer["why_not"]["message"]
+    assert (metadata["why_not"]["id"], metadata["why_not"]["reason"]) == (first["id"], "below_threshold")
+    assert "`threshold`" in metadata["why_not"]["message"]
+    assert "tool_threshold" not in metadata["why_not"]["message"]
 
 
 async def test_only_items_of_named_skills_are_searched(searching: Searching) -> None:
-    answer = await search(searching, skill_ids=["file_operations"], tool_threshold=0.0)
-    assert answer["metadata"]["skill_ids_used"] == ["file_operations"]
-    assert answer["tools"]
-    assert all("file_operations" in tool["skill_ids"] for tool in answer["tools"])
-    assert (await search(searching, skill_ids=["never_heard_of"]))["tools"] == []
+    answer = await search(searching, skill_ids=["file_operations"], threshold=0.0)
+    assert answer["metadata"]["skill_ids"] == ["file_operations"]
+    assert answer["results"]
+    assert all("file_operations" in tool["skill_ids"] for tool in answer["results"])
+    assert (await search(searching, skill_ids=["never_heard_of"]))["results"] == []
 
 
-async def test_the_id_of_a_search_is_in_the_log_line_of_its_request(searching: Searching) -> None:
+async def test_skills_are_those_of_the_alias(searching: Searching) -> None:
+    answer = await search(searching, SKILLS, limit=3, threshold=0.1)
+    assert answer["results"] == await searching.skills(QUERY, limit=3, threshold=0.1)
+    metadata = answer["metadata"]
+    assert (metadata["search_type"], metadata["degraded"], metadata["weights_version"]) == ("hybrid", [], None)
+    assert metadata["index_version"] == (await search(searching))["metadata"]["index_version"]
+    assert metadata["took_ms"] > 0
+
+
+@pytest.mark.parametrize("search_type", ["semantic", "keyword", "hybrid"])
+async def test_a_skill_search_names_the_retrievers_that_ran(searching: Searching, search_type: str) -> None:
+    answer = await search(searching, SKILLS, search_type=search_type)
+    assert answer["metadata"]["search_type"] == search_type
+
+
+@pytest.mark.parametrize("path", [TOOLS, SKILLS])
+async def test_the_id_of_a_search_is_in_the_log_line_of_its_request(searching: Searching, path: str) -> None:
     with logged("info") as output:
-        answer = await search(searching)
-        await searching.skills(QUERY)
+        answer = await search(searching, path)
+        await searching.search(QUERY)
     assert str(UUID(answer["query_id"])) == answer["query_id"]
     requests = [line for line in lines(output) if line["event"] == "request"]
     assert [(line["path"], line.get("query_id")) for line in requests] == [
-        (SEARCH, answer["query_id"]),
-        (SKILLS, None),
+        (path, answer["query_id"]),
+        (SEARCH, None),
     ]
 
 
 @pytest.mark.requirement("API-003")
+@pytest.mark.parametrize("path", [TOOLS, SKILLS])
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -100,34 +122,14 @@ async def test_the_id_of_a_search_is_in_the_log_line_of_its_request(searching: S
         ({"query": "x" * 1001}, 422),
         ({}, 422),
         ({"query": "a", "limit": 0}, 422),
-        ({"query": "a", "tool_threshold": 1.5}, 422),
-        ({"query": "a", "threshold": 0.5}, 422),
-        ({"query": "a", "kind": "tool"}, 422),
-        ({"query": "a", "search_type": "magic"}, 422),
-    ],
-)
-async def test_an_invalid_search_is_refused(searching: Searching, body: Json, status: int) -> None:
-    error = await searching.service.refused("POST", SEARCH, status, body)
-    assert error["code"] == "VALIDATION_ERROR"
-
-
-@pytest.mark.requirement("API-003")
-@pytest.mark.parametrize("path", [SKILLS, TOOLS])
-@pytest.mark.parametrize(
-    ("query", "status"),
-    [
-        ({"query": " "}, 400),
-        ({"query": "x" * 1001}, 422),
-        ({}, 422),
-        ({"query": "a", "limit": 0}, 422),
         ({"query": "a", "threshold": 1.5}, 422),
-        ({"query": "a", "namespaces": "Not a name"}, 422),
+        ({"query": "a", "tool_threshold": 0.5}, 422),
         ({"query": "a", "search_type": "magic"}, 422),
     ],
 )
-async def test_an_invalid_stage_is_refused(searching: Searching, path: str, query: Json, status: int) -> None:
-    answer = await searching.service.client.get(path, params=query)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, "VALIDATION_ERROR")
+async def test_an_invalid_search_is_refused(searching: Searching, path: str, body: Json, status: int) -> None:
+    error = await searching.service.refused("POST", path, status, body)
+    assert error["code"] == "VALIDATION_ERROR"
 
 
 @pytest.mark.requirement("AP-001")
@@ -136,12 +138,12 @@ async def test_an_invalid_stage_is_refused(searching: Searching, path: str, quer
 async def test_a_search_of_some_servers_finds_their_items_alone(
     searching: Searching, strategy: str, search_type: str
 ) -> None:
-    options: Any = {"strategy": strategy, "search_type": search_type, "tool_threshold": 0.0, "limit": 100}
-    everything = (await search(searching, **options))["tools"]
+    options: Any = {"strategy": strategy, "search_type": search_type, "threshold": 0.0, "limit": 100}
+    everything = (await search(searching, **options))["results"]
     servers = sorted({tool["server"] for tool in everything})[:2]
     assert len(servers) == 2
     for chosen in (servers[:1], servers):
-        found = (await search(searching, servers=chosen, **options))["tools"]
+        found = (await search(searching, servers=chosen, **options))["results"]
         assert {tool["server"] for tool in found} <= set(chosen)
         of_all = {tool["id"] for tool in everything if tool["server"] in chosen}
         # Which skills match by words depends on the items that are searched.
@@ -150,24 +152,19 @@ async def test_a_search_of_some_servers_finds_their_items_alone(
 
 @pytest.mark.requirement("AP-001")
 async def test_servers_narrow_together_with_kind_and_skills(searching: Searching) -> None:
-    first, *_ = (await search(searching, item_type="tool", limit=1))["tools"]
-    chosen = {
-        "item_type": "tool",
-        "skill_ids": first["skill_ids"],
-        "servers": [first["server"]],
-        "tool_threshold": 0.0,
-    }
-    found = (await search(searching, **chosen))["tools"]
+    first, *_ = (await search(searching, kind="tool", limit=1))["results"]
+    chosen = {"kind": "tool", "skill_ids": first["skill_ids"], "servers": [first["server"]], "threshold": 0.0}
+    found = (await search(searching, **chosen))["results"]
     assert first["id"] in {tool["id"] for tool in found}
-    assert {(tool["type"], tool["server"]) for tool in found} == {("tool", first["server"])}
-    assert (await search(searching, servers=["nobody"]))["tools"] == []
+    assert {(tool["kind"], tool["server"]) for tool in found} == {("tool", first["server"])}
+    assert (await search(searching, servers=["nobody"]))["results"] == []
 
 
 @pytest.mark.requirement("AP-001")
 async def test_an_item_of_another_server_is_explained_by_its_server(searching: Searching) -> None:
-    first, *_ = (await search(searching, limit=1))["tools"]
+    first, *_ = (await search(searching, limit=1))["results"]
     other = await search(searching, servers=["nobody"], why_not=str(first["id"]))
-    absence = other["why_not"]
+    absence = other["metadata"]["why_not"]
     assert absence["reason"] == "other_server"
     assert absence["message"] == f"it is of {first['server']}; the search is limited to nobody"
 
@@ -175,16 +172,16 @@ async def test_an_item_of_another_server_is_explained_by_its_server(searching: S
 @pytest.mark.requirement("AP-001")
 @pytest.mark.parametrize("servers", [[""], ["x" * 501], ["x"] * 33, "files", [1]])
 async def test_names_of_servers_have_bounds(searching: Searching, servers: Any) -> None:
-    refused = await searching.service.refused("POST", SEARCH, 422, {"query": QUERY, "servers": servers})
+    refused = await searching.service.refused("POST", TOOLS, 422, {"query": QUERY, "servers": servers})
     assert "servers" in refused["message"]
 
 
 async def test_each_step_of_a_request_has_its_own_results(searching: Searching) -> None:
     text = "create a pull request and read the contents of a file"
-    answer = await search(searching, query=text, strategy="direct", tool_threshold=0.0, limit=2)
+    answer = await search(searching, query=text, strategy="direct", threshold=0.0, limit=2)
     steps = answer["steps"]
     assert [step["query"] for step in steps] == ["create a pull request", "read the contents of a file"]
-    assert all(1 <= len(step["tools"]) <= 2 for step in steps)
-    assert steps[0]["tools"][0]["id"] != steps[1]["tools"][0]["id"]
-    assert steps[0]["tools"][0].keys() == answer["tools"][0].keys()
+    assert all(1 <= len(step["results"]) <= 2 for step in steps)
+    assert steps[0]["results"][0]["id"] != steps[1]["results"][0]["id"]
+    assert steps[0]["results"][0].keys() == answer["results"][0].keys()
     assert (await search(searching))["steps"] == []

@@ -120,6 +120,7 @@ async def test_items_that_fit_their_skills_are_left_alone_and_weak_ones_are_prop
     found = await proposals(weak, skills)
     weak_ids = {one.id for one in weak if one.item.key.startswith("train")}
     assert {item_id for proposal in found for item_id in proposal.members} == weak_ids
+    assert found[0].evidence.nearest[0].skill_id == "train"
 
 
 async def test_a_catalog_larger_than_the_sample_is_placed_in_a_second_pass() -> None:

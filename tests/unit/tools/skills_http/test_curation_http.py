@@ -18,17 +18,17 @@ SECONDS = 20
 
 
 async def found(managed: Managed, query: str, **more: object) -> Any:
-    body = {"query": query, "limit": 5, "tool_threshold": 0, "strategy": "direct", **more}
-    return await managed.ask("POST", "/api/v1/search", json=body)
+    body = {"query": query, "limit": 5, "threshold": 0, "strategy": "direct", **more}
+    return await managed.ask("POST", "/api/v1/tools/search", json=body)
 
 
 async def first(managed: Managed, query: str) -> str:
-    return str((await found(managed, query))["tools"][0]["name"])
+    return str((await found(managed, query))["results"][0]["name"])
 
 
 async def ids_of(managed: Managed) -> list[int]:
     """Return the ids of the tools that a request about mail finds, best first."""
-    return [hit["db_id"] for hit in (await found(managed, "send an email"))["tools"]]
+    return [hit["id"] for hit in (await found(managed, "send an email"))["results"]]
 
 
 async def remove_all(managed: Managed) -> None:
@@ -49,7 +49,7 @@ async def test_a_rule_is_added_applied_changed_and_deleted(managed: Managed) -> 
     assert await managed.ask("GET", f"{CURATION}/{rule['id']}") == rule
     assert (await ids_of(managed))[0] == last, "the next search of the same process sees it"
     explained = await found(managed, "send an email", explain=True)
-    assert explained["tools"][0]["explanation"]["promoted_for"] == "email"
+    assert explained["results"][0]["explanation"]["promoted_for"] == "email"
     assert explained["metadata"]["rules"] == [f"tool {last} is promoted for `email`"]
     assert explained["metadata"]["good_match"] is True
     changed = await managed.ask("PATCH", f"{CURATION}/{rule['id']}", json={"words": "postcard", "reviewer": "bob"})
@@ -71,7 +71,7 @@ async def test_a_tool_that_is_never_for_a_request_is_gone_and_why_not_says_so(ma
     await managed.ask("POST", CURATION, 201, {"kind": "never", "words": "an e-mail", "tool_id": best})
     await managed.ask("POST", CURATION, 201, {"kind": "synonym", "words": "email", "means": "e mail"})
     assert best not in await ids_of(managed)
-    absent = (await found(managed, "send an email", why_not=str(best)))["why_not"]
+    absent = (await found(managed, "send an email", why_not=str(best)))["metadata"]["why_not"]
     assert absent["reason"] == "excluded"
     assert "never for `an e-mail`" in absent["message"]
     await remove_all(managed)

@@ -9,7 +9,7 @@ from tests.e2e.commands import run
 from tests.support.audit_entries import by_me
 from tests.unit.tools.skills_http.builders import SKILLS, SUGGESTIONS, Managed
 from toolscript.core.taxonomy import Skill
-from toolscript.server.proposing import propose_every, run_skills_command
+from toolscript.server.indexing import propose_every, run_skills_command
 from toolscript.tools.model.proposals import Proposal, ProposalEvidence
 
 pytestmark = pytest.mark.requirement("SK-011")
@@ -78,7 +78,7 @@ async def test_the_worker_proposes_in_a_process_of_its_own_and_not_unless_it_is_
     for name, value in managed.installation.environment.items():
         monkeypatch.setenv(name, value)
     await managed.stores.suggestions.submit([])
-    await asyncio.wait_for(propose_every(0, managed.installation.settings), 5)
+    await asyncio.wait_for(propose_every(0), 5)
     assert await run_skills_command("propose") == 0
     assert (await managed.ask("GET", SUGGESTIONS))["results"]
     monkeypatch.setenv("TOOLSCRIPT_POSTGRES_URL", "postgresql://127.0.0.1:1/none")

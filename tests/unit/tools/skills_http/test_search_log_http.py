@@ -37,7 +37,7 @@ async def test_a_search_without_a_good_match_is_listed_and_counted_as_a_gap(mana
     async with open_app(logging.settings) as app:
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            answers = [(await client.post("/api/v1/search", json=asked)).json() for _ in range(3)]
+            answers = [(await client.post("/api/v1/tools/search", json=asked)).json() for _ in range(3)]
             assert (await client.get(GAPS)).json()["log"] == "text"
     page = await managed.ask("GET", SEARCHES, good_match=False)
     assert [search["query_id"] for search in page["results"]] == [

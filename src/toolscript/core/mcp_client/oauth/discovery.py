@@ -1,9 +1,11 @@
 """Discovery: whether a server asks for a sign-in, at which authorization server, and for what.
 
-Addresses in metadata come from servers. Each must be https, or on this machine if the server is, too. What a name
-resolves to is checked when it is connected to.
+Addresses in metadata come from servers. Each must be https, or on this machine if the server is, too.
 """
 
+import ipaddress
+import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -19,7 +21,6 @@ from pydantic import ValidationError
 
 from toolscript.core.errors import ServerRejected, ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, Transport
-from toolscript.core.mcp_client.oauth.addresses import is_hidden_number, is_loopback, is_private, plain
 from toolscript.core.mcp_client.oauth.challenge import Challenge
 from toolscript.core.mcp_client.oauth.exchanges import Answer, place_of, send, shown, without_blanks
 
@@ -27,6 +28,11 @@ _PING = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 _OK, _UNAUTHORIZED = 200, 401
 _CHALLENGES = (401, 403)
 S256 = "S256"
+# Addresses of version 6 that lead to one of version 4, or into a private net, and are global by the library.
+_WRAPPED = tuple(
+    map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10", "5f00::/16"))
+)
+_NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,7 @@ def require_issuer(spec: ServerSpec, found: Discovered, known: str) -> None:
 async def _resource_metadata(spec: ServerSpec, named: str) -> ProtectedResourceMetadata | None:
     for url in build_protected_resource_metadata_discovery_urls(named or None, spec.url):
         require_safe(url, spec.url)
-        data = await _document(url, spec.url)
+        data = await _document(url)
         if data is not None:
             try:
                 return ProtectedResourceMetadata.model_validate(data)
@@ -138,7 +144,7 @@ async def _resource_metadata(spec: ServerSpec, named: str) -> ProtectedResourceM
 async def _server_metadata(spec: ServerSpec, issuer: str, expected: str) -> OAuthMetadata:
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer or None, spec.url):
         require_safe(url, spec.url)
-        data = await _document(url, spec.url)
+        data = await _document(url)
         if data is None:
             continue
         try:
@@ -169,9 +175,9 @@ def _checked(metadata: OAuthMetadata, expected: str, server_url: str) -> OAuthMe
     return metadata
 
 
-async def _document(url: str, server_url: str) -> Any:
+async def _document(url: str) -> Any:
     """Return a document; None where there is none. A redirect is not followed: it may lead anywhere."""
-    answer = await send("GET", url, server_url=server_url)
+    answer = await send("GET", url)
     if answer.status >= 500:
         # A fault says nothing about whether there is one: the next address must not be taken for it.
         raise ServerUnavailable(f"{place_of(url)} answered HTTP {answer.status}")
@@ -185,13 +191,45 @@ def require_safe(url: str, server_url: str) -> None:
         host, _ = parts.hostname or "", parts.port
     except ValueError:
         host, parts = "", urlsplit("")
-    host, server = plain(host), plain(urlsplit(server_url).hostname or "")
+    host, server = _plain(host), _plain(urlsplit(server_url).hostname or "")
     is_local = is_loopback(host)
     if is_local and is_loopback(server) and parts.scheme in ("http", "https"):
         return
-    is_unsafe = is_local or is_hidden_number(host) or (is_private(host) and not is_private(server))
+    is_unsafe = is_local or _is_hidden_number(host) or (_is_private(host) and not _is_private(server))
     if is_unsafe or parts.scheme != "https" or not host or parts.username:
         raise ServerRejected(
             f"its metadata name {shown(parts.scheme)}://{place_of(url)}, which is not used: "
             "addresses must be https, and public"
         )
+
+
+def _plain(host: str) -> str:
+    """Return a host as a resolver reads it: also with digits of full width, and with a dot at its end."""
+    return unicodedata.normalize("NFKC", host).lower().replace("\u3002", ".").rstrip(".")
+
+
+def is_loopback(host: str) -> bool:
+    address = _address(host)
+    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
+
+
+def _is_private(host: str) -> bool:
+    """Return whether a host is a number of a private network. A name must have a certificate, and is no risk."""
+    address = _address(host)
+    if address is None:
+        return False
+    is_wrapped = isinstance(address, ipaddress.IPv6Address) and any(address in net for net in _WRAPPED)
+    return not address.is_global or address.is_multicast or is_wrapped
+
+
+def _is_hidden_number(host: str) -> bool:
+    """Return whether a host is a number in a form of resolvers alone, such as `127.1` or `0x7f000001`."""
+    return _address(host) is None and _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,7 +13,6 @@ from urllib.parse import quote, urlsplit
 import httpx2
 
 from toolscript.core.errors import ServerRejected, ServerUnavailable
-from toolscript.core.mcp_client.oauth.addresses import checked_addresses
 from toolscript.core.mcp_client.oauth.grant import Registration
 from toolscript.core.text import visible
 
@@ -82,44 +81,22 @@ async def send(
     content: bytes = b"",
     *,
     headers_only: bool = False,
-    server_url: str = "",
 ) -> Answer:
-    """Send one request. A redirect is an answer like any other: it is never followed.
-
-    `server_url` is the server whose metadata name the URL: its name may not lead into a private network.
-    """
+    """Send one request. A redirect is an answer like any other: it is never followed."""
+    timeout = httpx2.Timeout(SECONDS)
     try:
-        async with asyncio.timeout(SECONDS):
-            found = await checked_addresses(url, server_url) if server_url else ()
-            timeout = httpx2.Timeout(SECONDS, connect=SECONDS / max(1, len(found)))
-            async with httpx2.AsyncClient(timeout=timeout, verify=await _tls()) as client:
-                request = client.build_request(
-                    method, url, headers={"Accept": "application/json", **(headers or {})}, content=content or None
-                )
-                answer = await _sent_to(client, request, found)
-                try:
-                    body = b"" if headers_only else await _body(answer)
-                    return Answer(answer.status_code, dict(answer.headers), body)
-                finally:
-                    await answer.aclose()
+        async with asyncio.timeout(SECONDS), httpx2.AsyncClient(timeout=timeout, verify=await _tls()) as client:
+            request = client.build_request(
+                method, url, headers={"Accept": "application/json", **(headers or {})}, content=content or None
+            )
+            answer = await client.send(request, stream=True, follow_redirects=False)
+            try:
+                body = b"" if headers_only else await _body(answer)
+                return Answer(answer.status_code, dict(answer.headers), body)
+            finally:
+                await answer.aclose()
     except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
         raise ServerUnavailable(f"{place_of(url)} cannot be reached: {type(error).__name__}") from error
-
-
-async def _sent_to(
-    client: httpx2.AsyncClient, request: httpx2.Request, addresses: Sequence[str]
-) -> httpx2.Response:
-    """Send the request to the first of the addresses that can be connected to; its certificate is of the name."""
-    named = request.url
-    for number, address in enumerate(addresses, 1):
-        request.url = named.copy_with(host=address)
-        request.extensions = {**request.extensions, "sni_hostname": named.host}
-        try:
-            return await client.send(request, stream=True, follow_redirects=False)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout):
-            if number == len(addresses):
-                raise
-    return await client.send(request, stream=True, follow_redirects=False)
 
 
 async def _tls() -> ssl.SSLContext:
@@ -141,18 +118,16 @@ async def _body(answer: httpx2.Response) -> bytes:
     return body
 
 
-async def post_credentials(url: str, form: Mapping[str, str], client: Registration, server_url: str) -> Any:
+async def post_credentials(url: str, form: Mapping[str, str], client: Registration) -> Any:
     """Post a form that has credentials, authenticated as our client, and return the answer's JSON."""
     fields, headers = _authenticated(form, client)
     encoded = str(httpx2.QueryParams(fields)).encode()
-    headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
-    answer = await send("POST", url, headers, encoded, server_url=server_url)
+    answer = await send("POST", url, {"Content-Type": "application/x-www-form-urlencoded", **headers}, encoded)
     return checked(url, answer, [*(fields.get(name, "") for name in _SECRET_FIELDS), client.client_secret])
 
 
-async def post_json(url: str, data: Mapping[str, object], server_url: str) -> Any:
-    content = json.dumps(data).encode()
-    answer = await send("POST", url, {"Content-Type": "application/json"}, content, server_url=server_url)
+async def post_json(url: str, data: Mapping[str, object]) -> Any:
+    answer = await send("POST", url, {"Content-Type": "application/json"}, json.dumps(data).encode())
     return checked(url, answer)
 
 

@@ -66,10 +66,10 @@ async def client_for(
         return known
     if metadata.registration_endpoint is None:
         raise SetupError(f"{place_of(found.issuer)} does not let clients register themselves", hint=_HOW_BY_HAND)
-    return await _register(str(metadata.registration_endpoint), redirect_uri, scope, spec.url)
+    return await _register(str(metadata.registration_endpoint), redirect_uri, scope)
 
 
-async def _register(endpoint: str, redirect_uri: str, scope: str, server_url: str) -> Registration:
+async def _register(endpoint: str, redirect_uri: str, scope: str) -> Registration:
     data = {
         "client_name": CLIENT_NAME,
         "redirect_uris": [redirect_uri],
@@ -79,7 +79,7 @@ async def _register(endpoint: str, redirect_uri: str, scope: str, server_url: st
         "application_type": "native",
         **({"scope": scope} if scope else {}),
     }
-    answer = await post_json(endpoint, data, server_url)
+    answer = await post_json(endpoint, data)
     try:
         made = OAuthClientInformationFull.model_validate(answer)
     except ValidationError as error:
@@ -177,13 +177,13 @@ async def exchange(
         scope=request.scope,
         sign_in=secrets.token_hex(8),
     )
-    return with_tokens(grant, await post_credentials(grant.token_endpoint, form, client, spec.url))
+    return with_tokens(grant, await post_credentials(grant.token_endpoint, form, client))
 
 
 async def refresh(grant: Grant) -> Grant:
     """Return the grant with new tokens. The server may give a new refresh token, which ends the old one."""
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
-    return with_tokens(grant, await post_credentials(grant.token_endpoint, form, grant.client, grant.server_url))
+    return with_tokens(grant, await post_credentials(grant.token_endpoint, form, grant.client))
 
 
 async def revoke(grant: Grant) -> bool:
@@ -197,7 +197,7 @@ async def revoke(grant: Grant) -> bool:
         if token:
             form = {"token": token, "token_type_hint": kind}
             try:
-                await post_credentials(grant.revocation_endpoint, form, grant.client, grant.server_url)
+                await post_credentials(grant.revocation_endpoint, form, grant.client)
             except Refused as error:
                 if error.error != UNREVOCABLE or not grant.refresh_token:
                     raise
